@@ -1,0 +1,121 @@
+"""Decides how a partition's state is held, so that a record is applied wholly or not at all (R-RUN-6).
+
+State is a set of tables of immutable values. Every write goes through a journal that remembers what stood there before;
+undoing the journal brings back the state as it was at a mark. Keys are tuples of strings, the tenant first.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Iterator
+from typing import Any, Generic, TypeVar
+
+from pydantic import TypeAdapter
+
+V = TypeVar("V")
+Key = tuple[str, ...]
+
+
+class Table(Generic[V]):
+    """Rows of one type by key. Values are never changed in place."""
+
+    def __init__(self, state: State, name: str, value_type: Any) -> None:
+        self.name = name
+        self.rows: dict[Key, V] = {}
+        self.adapter: TypeAdapter[V] = TypeAdapter(value_type)
+        self._state = state
+
+    def get(self, key: Key) -> V | None:
+        """The row, or None where there is none."""
+        return self.rows.get(key)
+
+    def put(self, key: Key, value: V) -> None:
+        """Write a row."""
+        self._state.remember(self, key)
+        self.rows[key] = value
+
+    def drop(self, key: Key) -> None:
+        """Remove a row; nothing happens where there is none."""
+        if key in self.rows:
+            self._state.remember(self, key)
+            del self.rows[key]
+
+    def __contains__(self, key: Key) -> bool:
+        return key in self.rows
+
+
+class State:
+    """All tables of one partition, their journal, and what has changed since the last checkpoint."""
+
+    def __init__(self) -> None:
+        self.tables: dict[str, Table[Any]] = {}
+        self._journal: list[tuple[Table[Any], Key, Any]] = []
+        self._changed: dict[tuple[str, Key], None] = {}
+
+    def table(self, name: str, value_type: Any) -> Table[Any]:
+        """Make a table; `value_type` says how its rows are written into a checkpoint."""
+        made = self.tables[name] = Table(self, name, value_type)
+        return made
+
+    def remember(self, table: Table[Any], key: Key) -> None:
+        """Note in the journal what stands at a key, before it is written."""
+        self._journal.append((table, key, table.rows.get(key)))
+
+    def mark(self) -> int:
+        """A place in the journal to which it can be undone."""
+        return len(self._journal)
+
+    def undo(self, mark: int) -> None:
+        """Bring every row back to what it was at the mark."""
+        while len(self._journal) > mark:
+            table, key, value = self._journal.pop()
+            if value is None:
+                table.rows.pop(key, None)
+            else:
+                table.rows[key] = value
+
+    def keep(self) -> None:
+        """Everything in the journal stands; it becomes part of the next checkpoint."""
+        for table, key, _ in self._journal:
+            self._changed[table.name, key] = None
+        self._journal.clear()
+
+    def take_changes(self) -> list[tuple[bytes, bytes | None]]:
+        """The entries that changed since this was last asked: key and value as bytes, None for a removed row."""
+        changed, self._changed = self._changed, {}
+        return [(entry_key(name, key), self._dump(name, key)) for name, key in changed]
+
+    def entries(self) -> Iterator[tuple[bytes, bytes]]:
+        """Every entry, as a checkpoint of the whole state holds it."""
+        for name, table in self.tables.items():
+            for key in table.rows:
+                value = self._dump(name, key)
+                if value is not None:
+                    yield entry_key(name, key), value
+
+    def load(self, entries: Iterable[tuple[bytes, bytes]]) -> None:
+        """Fill empty tables from entries. Raises `ValueError` for an entry that is none of this engine's."""
+        for raw_key, raw_value in entries:
+            name, *key = json.loads(raw_key)
+            if name not in self.tables:
+                raise ValueError(f"state entry of a table that this engine does not have: {name}")
+            table = self.tables[name]
+            table.rows[tuple(key)] = table.adapter.validate_json(raw_value)
+
+    def digest(self) -> str:
+        """SHA-256 over every entry in order of key: equal exactly where two states are."""
+        sha = hashlib.sha256()
+        for key, value in sorted(self.entries()):
+            sha.update(len(key).to_bytes(4, "big") + key + len(value).to_bytes(4, "big") + value)
+        return sha.hexdigest()
+
+    def _dump(self, name: str, key: Key) -> bytes | None:
+        table = self.tables[name]
+        value = table.rows.get(key)
+        return None if value is None else table.adapter.dump_json(value)
+
+
+def entry_key(table: str, key: Key) -> bytes:
+    """A row's key in a checkpoint."""
+    return json.dumps([table, *key], ensure_ascii=False, separators=(",", ":")).encode()

@@ -1,0 +1,152 @@
+"""Decides how a record becomes bytes and back: Avro binary, framed with the schema that wrote it (contract section 7)."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import fastavro
+from fastavro.schema import fingerprint, to_parsing_canonical_form
+from pydantic import ValidationError
+
+from turngate.schemas.avro_schema import versions
+from turngate.schemas.catalog import RECORDS
+from turngate.schemas.inputs import Record
+from turngate.schemas.shapes import NAMESPACE, Code
+
+#: Avro single-object encoding: two magic bytes, then the little-endian CRC-64-AVRO fingerprint of the writer's schema.
+SINGLE_OBJECT = b"\xc3\x01"
+#: Confluent wire format: a zero byte, then the registry's schema id, four bytes, big endian.
+CONFLUENT = b"\x00"
+
+
+class Undecodable(Exception):
+    """Bytes that are no valid record. Carries a code and a schema's name, never a part of the bytes (R-RUN-5)."""
+
+    def __init__(self, code: Code = Code.INVALID, schema: str | None = None) -> None:
+        super().__init__(code.value)
+        self.code = code
+        self.schema = schema
+
+
+class Unencodable(ValueError):
+    """Fields that do not make the named record; the message says which, for whoever wrote them."""
+
+
+class SchemaIds(Protocol):
+    """What a codec asks of a schema registry, all answered from memory."""
+
+    def id_of(self, record: str) -> int:
+        """The id under which the newest schema of a record is registered."""
+
+    def schema_of(self, schema_id: int) -> tuple[str, Any] | None:
+        """The record's name and the writer's schema of an id, or None where the registry did not know it."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Schema:
+    name: str
+    parsed: Any
+    newest: bool
+
+
+def wire_schema(schema: Any) -> Any:
+    """A schema as it is used here: without `timestamp-millis`, so that times stay the integers they are on the wire."""
+    if isinstance(schema, dict):
+        return {k: wire_schema(v) for k, v in schema.items() if k not in ("logicalType", "doc")}
+    if isinstance(schema, list):
+        return [wire_schema(x) for x in schema]
+    return schema
+
+
+def crc64(schema: Any) -> bytes:
+    """The CRC-64-AVRO fingerprint of a schema as it stands in single-object encoding."""
+    return bytes.fromhex(fingerprint(to_parsing_canonical_form(schema), "CRC-64-AVRO"))[::-1]
+
+
+def _known() -> tuple[dict[str, Any], dict[str, bytes], dict[bytes, _Schema]]:
+    newest, prefix, by_fingerprint = {}, {}, {}
+    for name in RECORDS:
+        for schema in versions(name):
+            parsed = fastavro.parse_schema(wire_schema(schema), named_schemas={})
+            mark = crc64(schema)
+            by_fingerprint[mark] = _Schema(name, parsed, newest=False)
+        by_fingerprint[mark] = _Schema(name, parsed, newest=True)
+        newest[name], prefix[name] = parsed, SINGLE_OBJECT + mark
+    return newest, prefix, by_fingerprint
+
+
+_NEWEST, _PREFIX, _BY_FINGERPRINT = _known()
+
+
+class Codec:
+    """Encodes and decodes every record of the contract.
+
+    With a registry (`SchemaIds`) it writes the Confluent wire format, without one Avro single-object encoding; it
+    reads both. Not safe for use by several threads at once only as far as the registry is not.
+    """
+
+    def __init__(self, registry: SchemaIds | None = None) -> None:
+        self._registry = registry
+
+    def encode(self, record: Record) -> bytes:
+        """The bytes of a record."""
+        return self.encode_fields(type(record).__name__, record.model_dump(by_alias=True))
+
+    def encode_fields(self, name: str, fields: Mapping[str, Any]) -> bytes:
+        """The bytes of the record `name` with these fields, which are not validated beyond their Avro types.
+
+        Raises `Unencodable` where a field is missing or of another type, `KeyError` for a name that is no record's.
+        """
+        out = io.BytesIO()
+        schema = _NEWEST[name]
+        if self._registry is None:
+            out.write(_PREFIX[name])
+        else:
+            out.write(CONFLUENT + self._registry.id_of(name).to_bytes(4, "big"))
+        try:
+            fastavro.schemaless_writer(out, schema, fields, strict_allow_default=True, disable_tuple_notation=True)
+        except Exception as error:
+            raise Unencodable(f"{name}: {error}") from error
+        return out.getvalue()
+
+    def decode(self, data: bytes | None) -> Record:
+        """The record in these bytes, with the fields of the newest schema.
+
+        Raises `Undecodable` for anything else, whatever the bytes are.
+        """
+        if data is None:
+            raise Undecodable()
+        schema, start = self._writer(data)
+        stream = io.BytesIO(data)
+        stream.seek(start)
+        try:
+            reader = None if schema.newest else _NEWEST[schema.name]
+            fields = fastavro.schemaless_reader(stream, schema.parsed, reader)
+            if stream.tell() != len(data):
+                raise Undecodable(schema=schema.name)
+            return RECORDS[schema.name].model_validate(fields)
+        except MemoryError:
+            raise
+        except (Undecodable, ValidationError) as error:
+            raise Undecodable(schema=schema.name) from (None if isinstance(error, ValidationError) else error)
+        except Exception:  # fastavro raises whatever the bytes lead it to
+            raise Undecodable(schema=schema.name) from None
+
+    def _writer(self, data: bytes) -> tuple[_Schema, int]:
+        if data[:2] == SINGLE_OBJECT:
+            found = _BY_FINGERPRINT.get(bytes(data[2:10]))
+            if found is not None:
+                return found, 10
+        elif data[:1] == CONFLUENT and len(data) >= 5 and self._registry is not None:
+            registered = self._registry.schema_of(int.from_bytes(data[1:5], "big"))
+            if registered is not None and registered[0] in RECORDS:
+                return _Schema(registered[0], registered[1], newest=False), 5
+        raise Undecodable()
+
+
+def subject_of(record: str) -> str:
+    """The registry's subject of a record: subjects go by record name (contract section 7)."""
+    return f"{NAMESPACE}.{record}"

@@ -1,0 +1,283 @@
+"""Decides which records the pipeline writes (contract section 4)."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from pydantic import Field
+
+from turngate.schemas.inputs import MemoryKind, Record
+from turngate.schemas.shapes import Action, Audience, Id, Leaf, Millis, Position, Reason, Ref, RoomId, Shape
+
+
+class Because(StrEnum):
+    """Why a listing is asked for."""
+
+    CONTEXT = "context"
+    DRAFT = "draft"
+    JOIN = "join"
+    OBSERVATION = "observation"
+    WRITE = "write"
+
+
+class EvidenceStatus(StrEnum):
+    """Whether a ref's audience is established."""
+
+    KNOWN = "known"
+    UNKNOWN = "unknown"
+
+
+class RevisionState(StrEnum):
+    """Whether a revision may be used."""
+
+    STAGED = "staged"
+    CURRENT = "current"
+    RETIRED = "retired"
+
+
+class GrantState(StrEnum):
+    """Whether a grant counts."""
+
+    ACTIVE = "active"
+    REVOKED = "revoked"
+    CANCELLED = "cancelled"
+    EXPIRED = "expired"
+
+
+class Attribution(StrEnum):
+    """Whether the agent may tell whose the evidence is (R-GRT-8)."""
+
+    SHOWN = "shown"
+    HIDDEN = "hidden"
+
+
+class Verdict(StrEnum):
+    """What is decided of a draft; `hold` and `ask` are not final."""
+
+    DELIVER = "deliver"
+    DOWNGRADE = "downgrade"
+    HOLD = "hold"
+    ASK = "ask"
+    DROP = "drop"
+
+
+class Outcome(StrEnum):
+    """What a `share` or `unshare` message did."""
+
+    GRANTED = "granted"
+    REVOKED = "revoked"
+    CANCELLED = "cancelled"
+    REFUSED = "refused"
+
+
+class Forgotten(StrEnum):
+    """Why a room was forgotten."""
+
+    EMPTY = "empty"
+    INACTIVE = "inactive"
+
+
+class Permitted(Shape):
+    """A candidate that the destination may hear; `redact`: fields that the model must not see."""
+
+    ref: Ref
+    attribution: Attribution = Attribution.SHOWN
+    grant: Id | None = None
+    redact: tuple[str, ...] = ()
+
+
+class Withheld(Shape):
+    """A candidate that it may not, by ref and code only (R-TURN-1)."""
+
+    ref: Ref
+    reasons: tuple[Reason, ...] = ()
+
+
+class TracedRef(Shape):
+    """One compared ref in the audit trace: ids and digests only."""
+
+    ref: Ref
+    leaves: tuple[str, ...] = ()
+    permitted: bool = False
+    reasons: tuple[Reason, ...] = ()
+
+
+class RefreshRequested(Record):
+    """A connector is asked to list a room for an agent before `need_by`."""
+
+    agent: Id
+    room: RoomId
+    because: Because
+    need_by: Millis
+
+
+class EvidenceRecorded(Record):
+    """The immutable evidence of a message or a tool call, as one agent has it (R-EVI-1)."""
+
+    ref: Ref
+    agent: Id
+    leaves: tuple[Leaf, ...] = ()
+    restrictions: tuple[RoomId, ...] = ()
+    private: bool = True
+    untrusted: bool = True
+    status: EvidenceStatus
+
+
+class RevisionRecorded(Record):
+    """A revision of a memory with its evidence."""
+
+    write: Id
+    agent: Id
+    memory: Id
+    revision: Id
+    kind: MemoryKind
+    state: RevisionState
+    base: Id | None = None
+    leaves: tuple[Leaf, ...] = ()
+    restrictions: tuple[RoomId, ...] = ()
+    private: bool = True
+    untrusted: bool = True
+    notes: tuple[str, ...] = ()
+
+
+class WriteRefused(Record):
+    """A memory write that was not taken up."""
+
+    write: Id
+    reasons: tuple[Reason, ...] = ()
+
+
+class SharingOffered(Record):
+    """The exact text, the audience, and the code with which its author shares it (R-GRT-1)."""
+
+    request: Id
+    agent: Id
+    room: RoomId
+    revision: Id
+    text: str
+    audience: Audience
+    code: str
+    expires_at: Millis
+
+
+class GrantChanged(Record):
+    """A grant began or ended."""
+
+    grant: Id
+    agent: Id
+    memory: Id
+    revision: Id
+    audience: Audience
+    state: GrantState
+    by: str
+
+
+class CommandRefused(Record):
+    """A request, command or `share` message that was not carried out."""
+
+    command: Id
+    status: int
+    reasons: tuple[Reason, ...] = ()
+
+
+class ContextDecided(Record):
+    """Which candidates may be handed to the inference, and which may not."""
+
+    request: Id
+    turn: Id
+    permitted: tuple[Permitted, ...] = ()
+    withheld: tuple[Withheld, ...] = ()
+    questions: tuple[Id, ...] | None = None
+
+
+class TurnDecided(Record):
+    """What became of a draft. `rendering` is the number of the one that was authorized."""
+
+    turn: Id
+    agent: Id
+    room: RoomId
+    verdict: Verdict
+    rendering: int | None = None
+    reasons: tuple[Reason, ...] = ()
+    fingerprint: str | None = None
+    provenance: tuple[Ref, ...] = ()
+    leaves_digest: str
+    as_of: tuple[Position, ...] = ()
+    policy: str
+    decision: str
+
+
+class CommandHandled(Record):
+    """A `share` or `unshare` message was consumed before inference (R-GRT-5)."""
+
+    message: Id
+    outcome: Outcome
+
+
+class TurnAuthorized(Record):
+    """What may be sent, byte for byte, to whom, and until when."""
+
+    turn: Id
+    agent: Id
+    room: RoomId
+    thread: Id | None = None
+    broadcast: bool = False
+    text: str | None = None
+    action: Action | None = None
+    destination: Audience
+    provenance: tuple[Ref, ...] = ()
+    grants: tuple[Id, ...] = ()
+    proofs: tuple[Id, ...] = ()
+    valid_until: Millis | None = None
+    decision: str
+
+
+class DecisionTraced(Record):
+    """The full trace of a decision for operators: ids and digests, no text; a hash chain per tenant by `previous`."""
+
+    decision: str
+    turn: Id | None = None
+    request: Id | None = None
+    policy: str
+    destination: str
+    refs: tuple[TracedRef, ...] = ()
+    as_of: tuple[Position, ...] = ()
+    previous: str | None = None
+
+
+class RoomForgotten(Record):
+    """A room's time ran out (R-RET-1)."""
+
+    room: RoomId
+    because: Forgotten
+
+
+class ErasureApplied(Record):
+    """Which refs an erasure reached."""
+
+    command: Id
+    refs: tuple[Ref, ...] = ()
+
+
+class StretchApplied(Record):
+    """Which stretch of each input topic one commit took in, so that a replay is exact (R-RUN-3)."""
+
+    partition: int
+    from_: tuple[Position, ...] = Field(default=(), alias="from")
+    to: tuple[Position, ...] = ()
+    engine: str
+    late: tuple[Position, ...] = ()
+
+
+class RecordRefused(Record):
+    """A dead letter: it points at the record and does not copy it. `detail` for `policy_invalid` only."""
+
+    code: str
+    topic: str
+    partition: int
+    offset: int
+    timestamp: Millis
+    size: int
+    sha256: str
+    schema_: str | None = Field(default=None, alias="schema")
+    detail: str | None = None

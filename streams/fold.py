@@ -1,0 +1,140 @@
+"""Decides in which order a stretch is applied, and what bytes come of it (R-RUN-2, R-RUN-3).
+
+The same fold runs under every runtime: it takes bytes and gives bytes, and knows no log.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from datetime import UTC, datetime
+from typing import Protocol
+
+from turngate.schemas.catalog import APPLIED, DRAFTS, INPUT_TOPICS, OUTPUT_TOPIC, TICKS
+from turngate.schemas.codec import Codec, Undecodable
+from turngate.schemas.inputs import Record
+from turngate.schemas.outputs import StretchApplied
+from turngate.schemas.shapes import NAMESPACE, Position
+from turngate.streams.log import Commit, Headers, Message, Outgoing, Stretch
+
+_ORDER = {topic: i for i, topic in enumerate(INPUT_TOPICS)}
+
+
+class Applies(Protocol):
+    """What the fold asks of an engine."""
+
+    version: str
+    now: int
+
+    def apply(
+        self, record: Record | Undecodable, position: Position, timestamp: int, raw: bytes = b""
+    ) -> list[Record]:
+        """Apply one record; everything that comes of it, in order."""
+
+    def late(self, record: Record | Undecodable, position: Position, timestamp: int, raw: bytes = b"") -> list[Record]:
+        """Drop a draft whose barrier was not reached in time (R-RUN-2)."""
+
+    def take_changes(self) -> list[tuple[bytes, bytes | None]]:
+        """State entries that changed since this was last asked."""
+
+
+class Fold:
+    """One partition: an engine, and the position after the last record applied of each input topic."""
+
+    def __init__(self, partition: int, engine: Applies, codec: Codec, positions: dict[str, int] | None = None) -> None:
+        self.partition = partition
+        self.positions: dict[str, int] = {topic: 0 for topic in INPUT_TOPICS} | (positions or {})
+        self._engine = engine
+        self._codec = codec
+
+    def apply(self, stretch: Stretch) -> Commit:
+        """Apply a stretch and give everything that came of it.
+
+        Raises `ValueError` where the stretch does not start where this partition stands: applying it would leave a gap
+        or apply something twice. What the engine raises (it has run out of memory) goes through; the state is then
+        that after the last whole record, and the partition must be loaded anew.
+        """
+        for topic, start in stretch.start.items():
+            if self.positions[topic] != start:
+                raise ValueError(f"{topic}[{self.partition}]: at {self.positions[topic]}, not at {start}")
+        outputs: list[Outgoing] = []
+        late: list[Position] = []
+        drafts = 0
+        for message in in_order(stretch.messages):
+            draft = message.topic == DRAFTS
+            drafts += draft
+            if draft and stretch.late:
+                late.append(Position(topic=message.topic, partition=message.partition, offset=message.offset))
+            outputs += self._one(message, late=draft and stretch.late)
+        before = self._listed({t: p for t, p in stretch.start.items() if stretch.end[t] != p})
+        after = self._listed({t: p for t, p in stretch.end.items() if stretch.start[t] != p})
+        self.positions |= stretch.end
+        outputs.append(self._stretch(before, after, late))
+        return Commit(outputs, self._engine.take_changes(), dict(self.positions), self._engine.version, drafts)
+
+    def _one(self, message: Message, late: bool) -> list[Outgoing]:
+        record: Record | Undecodable
+        try:
+            record = self._codec.decode(message.value)
+            if not _keyed(message, record):
+                record = Undecodable(schema=type(record).__name__)
+        except Undecodable as undecodable:
+            record = undecodable
+        position = Position(topic=message.topic, partition=message.partition, offset=message.offset)
+        call = self._engine.late if late else self._engine.apply
+        emitted = call(record, position, message.timestamp, message.value or b"")
+        cause = f"{message.topic}/{message.partition}/{message.offset}"
+        parent = next((v for k, v in message.headers if k == "traceparent"), None)
+        return [self._outgoing(r, f"{cause}/{n}", cause, parent) for n, r in enumerate(emitted)]
+
+    def _stretch(self, before: tuple[Position, ...], after: tuple[Position, ...], late: list[Position]) -> Outgoing:
+        record = StretchApplied(
+            tenant=str(self.partition),
+            at=self._engine.now,
+            partition=self.partition,
+            from_=before,
+            to=after,
+            engine=self._engine.version,
+            late=tuple(late),
+        )
+        cause = f"{APPLIED}/{self.partition}/" + ",".join(f"{p.topic}:{p.offset}" for p in after)
+        return self._outgoing(record, cause, cause, None)
+
+    def _listed(self, positions: dict[str, int]) -> tuple[Position, ...]:
+        return tuple(
+            Position(topic=t, partition=self.partition, offset=positions[t]) for t in INPUT_TOPICS if t in positions
+        )
+
+    def _outgoing(self, record: Record, event: str, cause: str, parent: bytes | None) -> Outgoing:
+        name = type(record).__name__
+        headers = _headers(name, event, cause, record.at, self.partition, parent)
+        return Outgoing(OUTPUT_TOPIC[name], record.tenant.encode(), self._codec.encode(record), headers)
+
+
+def in_order(messages: list[Message]) -> list[Message]:
+    """A stretch's records in the order in which they are applied: the drafts last, in order of offset (R-RUN-2)."""
+    others = [m for m in messages if m.topic != DRAFTS]
+    others.sort(key=lambda m: (m.timestamp, _ORDER[m.topic], m.offset))
+    drafts = [m for m in messages if m.topic == DRAFTS]
+    drafts.sort(key=lambda m: m.offset)
+    return others + drafts
+
+
+def _keyed(message: Message, record: Record) -> bool:
+    """A record's key is its tenant (contract section 1), a tick's the number of its partition."""
+    if message.topic == TICKS:
+        return record.tenant == str(message.partition)
+    return message.key == record.tenant.encode() and not record.tenant.isdigit()
+
+
+def _headers(name: str, event: str, cause: str, at: int, partition: int, parent: bytes | None) -> Headers:
+    """CloudEvents' Kafka binding, and the W3C trace context of the record that was the cause; all of it repeatable."""
+    trace = parent[3:35] if parent is not None and len(parent) == 55 else hashlib.sha256(cause.encode()).hexdigest()[:32].encode()
+    span = hashlib.sha256(event.encode()).hexdigest()[:16].encode()
+    return (
+        ("ce_id", event.encode()),
+        ("ce_source", f"turngate/{partition}".encode()),
+        ("ce_type", f"{NAMESPACE}.{name}".encode()),
+        ("ce_specversion", b"1.0"),
+        ("ce_time", datetime.fromtimestamp(at / 1000, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z").encode()),
+        ("traceparent", b"00-" + trace + b"-" + span + b"-01"),
+    )
