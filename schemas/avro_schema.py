@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
 
 from pydantic.fields import FieldInfo
-
 from turngate.schemas import inputs, outputs, shapes
 from turngate.schemas.catalog import RECORDS
 

@@ -9,12 +9,10 @@ from typing import Any, Protocol
 
 import fastavro
 from fastavro.schema import fingerprint, to_parsing_canonical_form
-from pydantic import ValidationError
-
 from turngate.schemas.avro_schema import versions
 from turngate.schemas.catalog import RECORDS
 from turngate.schemas.inputs import Record
-from turngate.schemas.shapes import NAMESPACE, Code
+from turngate.schemas.shapes import NAMESPACE
 
 #: Avro single-object encoding: two magic bytes, then the little-endian CRC-64-AVRO fingerprint of the writer's schema.
 SINGLE_OBJECT = b"\xc3\x01"
@@ -23,11 +21,10 @@ CONFLUENT = b"\x00"
 
 
 class Undecodable(Exception):
-    """Bytes that are no valid record. Carries a code and a schema's name, never a part of the bytes (R-RUN-5)."""
+    """Bytes that are no valid record. Carries a schema's name, never a part of the bytes (R-RUN-5)."""
 
-    def __init__(self, code: Code = Code.INVALID, schema: str | None = None) -> None:
-        super().__init__(code.value)
-        self.code = code
+    def __init__(self, schema: str | None = None) -> None:
+        super().__init__(schema or "no record of the contract")
         self.schema = schema
 
 
@@ -125,15 +122,14 @@ class Codec:
         try:
             reader = None if schema.newest else _NEWEST[schema.name]
             fields = fastavro.schemaless_reader(stream, schema.parsed, reader)
-            if stream.tell() != len(data):
-                raise Undecodable(schema=schema.name)
-            return RECORDS[schema.name].model_validate(fields)
+            record = RECORDS[schema.name].model_validate(fields)
         except MemoryError:
             raise
-        except (Undecodable, ValidationError) as error:
-            raise Undecodable(schema=schema.name) from (None if isinstance(error, ValidationError) else error)
-        except Exception:  # fastavro raises whatever the bytes lead it to
-            raise Undecodable(schema=schema.name) from None
+        except Exception:  # pydantic's ValidationError, and from fastavro whatever the bytes lead it to
+            raise Undecodable(schema.name) from None
+        if stream.tell() != len(data):
+            raise Undecodable(schema.name)
+        return record
 
     def _writer(self, data: bytes) -> tuple[_Schema, int]:
         if data[:2] == SINGLE_OBJECT:

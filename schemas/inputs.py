@@ -6,7 +6,6 @@ from enum import StrEnum
 from typing import Self
 
 from pydantic import model_validator
-
 from turngate.schemas.shapes import (
     Action,
     Audience,

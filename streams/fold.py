@@ -6,12 +6,13 @@ The same fold runs under every runtime: it takes bytes and gives bytes, and know
 from __future__ import annotations
 
 import hashlib
+import re
 from datetime import UTC, datetime
 from typing import Protocol
 
-from turngate.schemas.catalog import APPLIED, DRAFTS, INPUT_TOPICS, OUTPUT_TOPIC, TICKS
+from turngate.schemas.catalog import APPLIED, DRAFTS, INPUT_TOPICS, OUTPUT_TOPIC
 from turngate.schemas.codec import Codec, Undecodable
-from turngate.schemas.inputs import Record
+from turngate.schemas.inputs import Record, Tick
 from turngate.schemas.outputs import StretchApplied
 from turngate.schemas.shapes import NAMESPACE, Position
 from turngate.streams.log import Commit, Headers, Message, Outgoing, Stretch
@@ -25,13 +26,14 @@ class Applies(Protocol):
     version: str
     now: int
 
-    def apply(
-        self, record: Record | Undecodable, position: Position, timestamp: int, raw: bytes = b""
-    ) -> list[Record]:
+    def apply(self, record: Record, position: Position, timestamp: int, raw: bytes) -> list[Record]:
         """Apply one record; everything that comes of it, in order."""
 
-    def late(self, record: Record | Undecodable, position: Position, timestamp: int, raw: bytes = b"") -> list[Record]:
+    def late(self, record: Record, position: Position, timestamp: int, raw: bytes) -> list[Record]:
         """Drop a draft whose barrier was not reached in time (R-RUN-2)."""
+
+    def refuse(self, tenant: str, schema: str | None, position: Position, timestamp: int, raw: bytes) -> list[Record]:
+        """Note bytes that are no valid record; time moves on all the same (R-RUN-5)."""
 
     def take_changes(self) -> list[tuple[bytes, bytes | None]]:
         """State entries that changed since this was last asked."""
@@ -42,7 +44,7 @@ class Fold:
 
     def __init__(self, partition: int, engine: Applies, codec: Codec, positions: dict[str, int] | None = None) -> None:
         self.partition = partition
-        self.positions: dict[str, int] = {topic: 0 for topic in INPUT_TOPICS} | (positions or {})
+        self.positions: dict[str, int] = dict.fromkeys(INPUT_TOPICS, 0) | (positions or {})
         self._engine = engine
         self._codec = codec
 
@@ -72,16 +74,17 @@ class Fold:
         return Commit(outputs, self._engine.take_changes(), dict(self.positions), self._engine.version, drafts)
 
     def _one(self, message: Message, late: bool) -> list[Outgoing]:
-        record: Record | Undecodable
+        position = Position(topic=message.topic, partition=message.partition, offset=message.offset)
+        raw = message.value or b""
         try:
             record = self._codec.decode(message.value)
             if not _keyed(message, record):
-                record = Undecodable(schema=type(record).__name__)
-        except Undecodable as undecodable:
-            record = undecodable
-        position = Position(topic=message.topic, partition=message.partition, offset=message.offset)
-        call = self._engine.late if late else self._engine.apply
-        emitted = call(record, position, message.timestamp, message.value or b"")
+                raise Undecodable(type(record).__name__)
+        except Undecodable as error:
+            emitted = self._engine.refuse(_tenant(message), error.schema, position, message.timestamp, raw)
+        else:
+            call = self._engine.late if late else self._engine.apply
+            emitted = call(record, position, message.timestamp, raw)
         cause = f"{message.topic}/{message.partition}/{message.offset}"
         parent = next((v for k, v in message.headers if k == "traceparent"), None)
         return [self._outgoing(r, f"{cause}/{n}", cause, parent) for n, r in enumerate(emitted)]
@@ -120,21 +123,34 @@ def in_order(messages: list[Message]) -> list[Message]:
 
 
 def _keyed(message: Message, record: Record) -> bool:
-    """A record's key is its tenant (contract section 1), a tick's the number of its partition."""
-    if message.topic == TICKS:
+    """A record's key is its tenant (contract section 1); only a tick carries the number of its partition instead."""
+    if isinstance(record, Tick):
         return record.tenant == str(message.partition)
     return message.key == record.tenant.encode() and not record.tenant.isdigit()
 
 
+def _tenant(message: Message) -> str:
+    """The tenant that a dead letter belongs to: the record's key, or the partition where that is no tenant's id."""
+    key = (message.key or b"").decode("utf-8", "replace")
+    return key if re.fullmatch(r"[a-z][a-z0-9-]{0,62}", key) else str(message.partition)
+
+
 def _headers(name: str, event: str, cause: str, at: int, partition: int, parent: bytes | None) -> Headers:
     """CloudEvents' Kafka binding, and the W3C trace context of the record that was the cause; all of it repeatable."""
-    trace = parent[3:35] if parent is not None and len(parent) == 55 else hashlib.sha256(cause.encode()).hexdigest()[:32].encode()
+    trace = (
+        parent[3:35]
+        if parent is not None and len(parent) == 55
+        else hashlib.sha256(cause.encode()).hexdigest()[:32].encode()
+    )
     span = hashlib.sha256(event.encode()).hexdigest()[:16].encode()
     return (
         ("ce_id", event.encode()),
         ("ce_source", f"turngate/{partition}".encode()),
         ("ce_type", f"{NAMESPACE}.{name}".encode()),
         ("ce_specversion", b"1.0"),
-        ("ce_time", datetime.fromtimestamp(at / 1000, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z").encode()),
+        (
+            "ce_time",
+            datetime.fromtimestamp(at / 1000, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z").encode(),
+        ),
         ("traceparent", b"00-" + trace + b"-" + span + b"-01"),
     )
