@@ -1,0 +1,140 @@
+"""Decides how the tests run Apache Kafka: one KRaft node on loopback that can be killed and started again."""
+
+from __future__ import annotations
+
+import base64
+import itertools
+import subprocess
+import uuid
+from collections.abc import Mapping
+from pathlib import Path
+
+from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from tests.jvm import JAVA, DiedError, Server, broker_jars, free_port
+
+_PROPERTIES = {
+    "process.roles": "broker,controller",
+    "node.id": "1",
+    "controller.listener.names": "CONTROLLER",
+    "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
+    "inter.broker.listener.name": "PLAINTEXT",
+    "auto.create.topics.enable": "false",
+    "offsets.topic.replication.factor": "1",
+    "offsets.topic.num.partitions": "4",
+    "transaction.state.log.replication.factor": "1",
+    "transaction.state.log.min.isr": "1",
+    "transaction.state.log.num.partitions": "4",
+    "share.coordinator.state.topic.replication.factor": "1",
+    "share.coordinator.state.topic.min.isr": "1",
+    "group.initial.rebalance.delay.ms": "0",
+    "group.min.session.timeout.ms": "1000",
+    # A node that was killed is taken back only after its session: 9 seconds if these two are left out.
+    "broker.session.timeout.ms": "2000",
+    "broker.heartbeat.interval.ms": "300",
+    "log.message.timestamp.type": "LogAppendTime",
+    "log.cleaner.dedupe.buffer.size": "4194304",
+    "num.network.threads": "2",
+    "num.io.threads": "4",
+}
+
+_LOG4J = """\
+status = error
+appender.file.type = File
+appender.file.name = F
+appender.file.fileName = {folder}/broker.log
+appender.file.layout.type = PatternLayout
+appender.file.layout.pattern = %d{{ISO8601}} %p %c{{1}} %m%n
+rootLogger.level = warn
+rootLogger.appenderRef.f.ref = F
+"""
+
+
+class Broker:
+    """One Kafka node with its data in `folder`. Its address stays the same over restarts.
+
+    `properties` are added to, and stand before, those of a test node. Raises `Unavailable` where there are no jars.
+    """
+
+    def __init__(self, folder: Path, properties: Mapping[str, str] | None = None) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        port, control = free_port(), free_port()
+        self.bootstrap = f"127.0.0.1:{port}"
+        self._folder = folder
+        self._properties = folder / "server.properties"
+        addresses = {
+            "controller.quorum.voters": f"1@127.0.0.1:{control}",
+            "listeners": f"PLAINTEXT://{self.bootstrap},CONTROLLER://127.0.0.1:{control}",
+            "advertised.listeners": f"PLAINTEXT://{self.bootstrap}",
+            "log.dirs": str(folder / "data"),
+        }
+        lines = (f"{k}={v}\n" for k, v in (_PROPERTIES | addresses | dict(properties or {})).items())
+        self._properties.write_text("".join(lines), "utf-8")
+        (folder / "log4j2.properties").write_text(_LOG4J.format(folder=folder), "utf-8")
+        logging = f"-Dlog4j2.configurationFile={folder}/log4j2.properties"
+        self._java = (*JAVA, logging, "-cp", f"{broker_jars()}/*")
+        self._starts = itertools.count(1)
+        self._probe = ""
+        self._admin: AdminClient | None = None
+        command = (*self._java, "kafka.Kafka", str(self._properties))
+        self._server = Server(command, folder / "output", self._can_create_a_topic)
+
+    def __enter__(self) -> Broker:
+        self.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    @property
+    def pid(self) -> int:
+        """The process's id."""
+        return self._server.pid
+
+    @property
+    def running(self) -> bool:
+        """Whether the node's process lives."""
+        return self._server.running
+
+    def start(self) -> None:
+        """Start on the data that is there, or on none, and wait until a topic can be created."""
+        if not (self._folder / "data").exists():
+            self._format()
+        self._probe = f"turngate-ready-{next(self._starts)}"
+        quiet = {"log_level": 0, "error_cb": lambda _: None, "reconnect.backoff.max.ms": 200}
+        self._admin = AdminClient({"bootstrap.servers": self.bootstrap, **quiet})
+        self._server.start()
+        self._admin.delete_topics([self._probe])[self._probe].result(10)
+        self._admin = None
+
+    def stop(self) -> None:
+        """SIGTERM; returns when the process has ended."""
+        self._server.stop()
+
+    def kill(self) -> None:
+        """SIGKILL; returns when the process has ended."""
+        self._server.kill()
+
+    def restart(self) -> None:
+        """Start again on the same data and ports, after `stop` or `kill`."""
+        self.start()
+
+    def _format(self) -> None:
+        cluster = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
+        tool = ("kafka.tools.StorageTool", "format", "-t", cluster, "-c", str(self._properties))
+        done = subprocess.run([*self._java, *tool], capture_output=True, text=True, timeout=60, check=False)
+        if done.returncode != 0:
+            raise DiedError("the data folder cannot be formatted: " + (done.stdout + done.stderr)[-2000:])
+
+    def _can_create_a_topic(self) -> bool:
+        """A port that listens is not enough: the node takes its place in the cluster after that."""
+        assert self._admin is not None
+        try:
+            self._admin.create_topics([NewTopic(self._probe, 1, 1)], request_timeout=2)[self._probe].result(3)
+        except KafkaException as error:
+            # It exists where an earlier answer came too late for us.
+            return bool(error.args[0].code() == KafkaError.TOPIC_ALREADY_EXISTS)
+        except TimeoutError:
+            return False
+        return True

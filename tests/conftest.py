@@ -1,0 +1,83 @@
+"""Decides what every test can ask for: a live broker and a live schema registry, one of each for the whole run."""
+
+from __future__ import annotations
+
+import os
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NoReturn
+
+import pytest
+
+from tests.broker import Broker
+from tests.jvm import Unavailable, required
+from tests.registry import Registry
+
+
+def _missing(what: str, reason: object) -> NoReturn:
+    """A server that is not to be had: a failure in CI, elsewhere a test that is skipped and says why."""
+    if required():
+        pytest.fail(f"{what}: {reason}", pytrace=False)
+    pytest.skip(f"{what}: {reason}")
+
+
+@pytest.fixture(scope="session")
+def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The bootstrap address of a live broker: that of `TURNGATE_TEST_BOOTSTRAP`, or of a node of our own.
+
+    Tests share it and must use names of their own for topics and groups (the fixture `unique`).
+    """
+    given = os.environ.get("TURNGATE_TEST_BOOTSTRAP")
+    if given:
+        yield given
+        return
+    try:
+        broker = Broker(tmp_path_factory.mktemp("kafka"))
+    except Unavailable as reason:
+        _missing("no Kafka broker", reason)
+    with broker:
+        yield broker.bootstrap
+
+
+@pytest.fixture
+def own_broker(tmp_path: Path) -> Iterator[Broker]:
+    """A started broker for this test alone: to kill it, or to have the contract's topics to oneself."""
+    try:
+        broker = Broker(tmp_path / "kafka")
+    except Unavailable as reason:
+        _missing("no Kafka broker", reason)
+    with broker:
+        yield broker
+
+
+@pytest.fixture(scope="session")
+def registry(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The URL of a live schema registry: that of `TURNGATE_TEST_REGISTRY`, or of an Apicurio of our own."""
+    given = os.environ.get("TURNGATE_TEST_REGISTRY")
+    if given:
+        yield given
+        return
+    try:
+        server = Registry(tmp_path_factory.mktemp("registry"))
+    except Unavailable as reason:
+        _missing("no schema registry", reason)
+    with server:
+        yield server.url
+
+
+@pytest.fixture
+def own_registry(tmp_path: Path) -> Iterator[Registry]:
+    """A started registry for this test alone, without any subjects."""
+    try:
+        server = Registry(tmp_path / "registry")
+    except Unavailable as reason:
+        _missing("no schema registry", reason)
+    with server:
+        yield server
+
+
+@pytest.fixture
+def unique() -> str:
+    """A name that no other test has used, nor an earlier run on a broker that stays; fit for topics and tenants."""
+    return f"t{uuid.uuid4().hex[:12]}"
