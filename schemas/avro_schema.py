@@ -7,6 +7,7 @@ newest version there. Versions are kept for ever: readers of today read what was
 from __future__ import annotations
 
 import json
+import sys
 import types
 from collections.abc import Mapping
 from enum import StrEnum
@@ -14,6 +15,7 @@ from pathlib import Path
 from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
 
 from pydantic.fields import FieldInfo
+
 from turngate.schemas import inputs, outputs, shapes
 from turngate.schemas.catalog import RECORDS
 
@@ -46,7 +48,7 @@ RESTRICTIVE: Mapping[type[StrEnum], StrEnum] = {
 }
 
 #: Names in the contract that are no names in Python.
-_AVRO_NAMES = {shapes.ValueField: "Field"}
+_AVRO_NAMES: Mapping[type[shapes.Shape], str] = {shapes.ValueField: "Field"}
 
 
 def schema_of(model: type[shapes.Shape], seen: set[str] | None = None) -> dict[str, Any] | str:
@@ -115,6 +117,13 @@ def versions(record: str) -> list[dict[str, Any]]:
     return [json.loads(f.read_text("utf-8")) for f in files]
 
 
+def undocumented(schema: Any) -> Any:
+    """A schema without the words that say what its records mean."""
+    if isinstance(schema, dict):
+        return {key: undocumented(value) for key, value in schema.items() if key != "doc"}
+    return [undocumented(part) for part in schema] if isinstance(schema, list) else schema
+
+
 def write_changed() -> list[Path]:
     """Write a new version for each record whose model differs from its newest version; returns the files written.
 
@@ -125,7 +134,7 @@ def write_changed() -> list[Path]:
         known = versions(name)
         schema = schema_of(model)
         if not known or known[-1] != schema:
-            same = bool(known) and {**known[-1], "doc": ""} == {**schema, "doc": ""}
+            same = bool(known) and undocumented(known[-1]) == undocumented(schema)
             path = FOLDER / name / f"{len(known) + (0 if same else 1)}.avsc"
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(json.dumps(schema, indent=1, ensure_ascii=False) + "\n", "utf-8")
@@ -134,5 +143,4 @@ def write_changed() -> list[Path]:
 
 
 if __name__ == "__main__":
-    for path in write_changed():
-        print(path)
+    sys.stdout.writelines(f"{path}\n" for path in write_changed())

@@ -61,7 +61,7 @@ OUTPUT_TOPIC: MappingProxyType[str, str] = MappingProxyType(
     {m.__name__: topic for topic, ms in OUTPUT_TOPICS.items() for m in ms}
 )
 #: The topic of each input record where it has only one; of a `MemoryWrite`, see `topic_of`.
-_INPUT_TOPIC = {m.__name__: topic for topic, ms in reversed(INPUT_TOPICS.items()) for m in ms}
+_INPUT_TOPIC = {m.__name__: topic for topic, ms in reversed(list(INPUT_TOPICS.items())) for m in ms}
 
 
 def topic_of(record: str, value: dict[str, object]) -> str:

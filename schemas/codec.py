@@ -1,4 +1,4 @@
-"""Decides how a record becomes bytes and back: Avro binary, framed with the schema that wrote it (contract section 7)."""
+"""Decides how a record becomes bytes and back: Avro binary, framed with its writer's schema (contract section 7)."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any, Protocol
 
 import fastavro
 from fastavro.schema import fingerprint, to_parsing_canonical_form
+
 from turngate.schemas.avro_schema import versions
 from turngate.schemas.catalog import RECORDS
 from turngate.schemas.inputs import Record

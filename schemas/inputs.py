@@ -6,6 +6,7 @@ from enum import StrEnum
 from typing import Self
 
 from pydantic import model_validator
+
 from turngate.schemas.shapes import (
     Action,
     Audience,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from enum import StrEnum
 
 from pydantic import Field
+
 from turngate.schemas.inputs import MemoryKind, Record
 from turngate.schemas.shapes import Action, Audience, Id, Leaf, Millis, Position, Reason, Ref, RoomId, Shape
 

@@ -1,4 +1,4 @@
-"""Decides what a tenant's policy document may say (contract section 5), and names the line where it says something else."""
+"""Decides what a tenant's policy document may say (contract section 5), and names the line where it errs."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal
 
 import yaml
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+
 from turngate.schemas.shapes import Audience, FieldClass, Id, Origin, ReaderId, RoomId
 
 _UNITS = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000, "y": 365 * 86_400_000}
@@ -258,10 +259,11 @@ def parse_policy(text: str) -> Policy:
 def _say(error: Any) -> str:
     kind = error["type"]
     if kind in ("enum", "literal_error"):
-        return "must be " + error["ctx"]["expected"].replace("'", "")
+        return f"must be {error['ctx']['expected']}".replace("'", "")
     if kind == "value_error":
         return str(error["ctx"]["error"])
-    return _WORDS.get(kind, error["msg"][0].lower() + error["msg"][1:])
+    message = str(error["msg"])
+    return _WORDS.get(kind, message[0].lower() + message[1:])
 
 
 def _construct(node: Any, where: str, seen: set[int]) -> Any:

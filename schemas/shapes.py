@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from enum import StrEnum
 from typing import Annotated, Any, Self
 
@@ -201,7 +202,7 @@ class Audience(Shape):
 
 
 def _ascending(values: tuple[str, ...]) -> tuple[str, ...]:
-    return values if all(a < b for a, b in zip(values, values[1:], strict=False)) else tuple(sorted(set(values)))
+    return values if all(a < b for a, b in itertools.pairwise(values)) else tuple(sorted(set(values)))
 
 
 class RoomInfo(Shape):
@@ -222,7 +223,7 @@ class Member(Shape):
 
 
 class Rendering(Shape):
-    """One way to say the turn. `request` null: it saw all context answers of the turn; `exposed` null: all it exposed."""
+    """One way to say the turn. `request` null: it saw all context answers of the turn; `exposed` null: all exposed."""
 
     text: str
     request: Id | None = None
@@ -259,7 +260,7 @@ class ValueField(Shape):
 
 
 class Reason(Shape):
-    """Why something was refused. `ref` names what the code is about (contract section 6), never another reader or room."""
+    """Why something was refused. `ref` is what the code is about (contract section 6), never another reader or room."""
 
     code: str
     ref: str | None = None
