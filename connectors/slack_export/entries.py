@@ -1,0 +1,232 @@
+"""Decides which records one entry of a conversation's file becomes (docs/slack-export.md has the table)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any
+
+from turngate.connectors.slack_export.accounts import Account, Accounts, is_id
+from turngate.connectors.slack_export.quotes import quotes_of
+from turngate.schemas.shapes import AuthorKind, MemberKind
+
+#: A message's id in its conversation: seconds since the epoch, and a fraction that orders within the second.
+TS = re.compile(r"([0-9]{1,11})\.([0-9]{1,6})")
+
+JOINS = frozenset({"channel_join", "group_join"})
+LEAVES = frozenset({"channel_leave", "group_leave"})
+#: What makes every earlier listing of the room void (R-ROOM-5). A new name does not: it says nothing of readers.
+CHANGES: MappingProxyType[str, str] = MappingProxyType(
+    {
+        "channel_archive": "archived",
+        "group_archive": "archived",
+        "channel_unarchive": "unarchived",
+        "group_unarchive": "unarchived",
+        "channel_convert_to_private": "converted to private",
+        "channel_convert_to_public": "converted to public",
+        "sh_room_shared": "shared",
+        "channel_shared": "shared",
+        "channel_unshared": "unshared",
+    }
+)
+#: What Slack itself writes into a conversation.
+SYSTEM = frozenset(
+    JOINS
+    | LEAVES
+    | CHANGES.keys()
+    | {f"{kind}_{what}" for kind in ("channel", "group") for what in ("topic", "purpose", "name")}
+    | {"bot_add", "bot_remove", "bot_enable", "bot_disable", "pinned_item", "unpinned_item", "reminder_add"}
+    | {"channel_posting_permissions", "ekm_access_denied", "joiner_notification", "joiner_notification_for_inviter"}
+    | {"channel_canvas_updated", "sh_room_created", "huddle_thread", "tombstone"}
+)
+BOTS = frozenset({"bot_message", "slackbot_response", "assistant_app_thread"})
+#: Entries that stand for something that no longer can be read.
+GONE = "tombstone"
+#: Entries of exports that keep a log of edits and deletions.
+CHANGED, DELETED = "message_changed", "message_deleted"
+#: Entries whose text is not what was said.
+NO_TEXT = frozenset({"ekm_access_denied"})
+
+
+class EntryError(ValueError):
+    """An entry that is not what Slack writes; the message names the field."""
+
+
+@dataclass(frozen=True, slots=True)
+class ExportEvent:
+    """One record of the contract: its name, topic and fields, and `at`, the time (ms) that its log is to give it."""
+
+    record: str
+    at: int
+    topic: str
+    fields: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Scene:
+    """Whose export it is: the tenant and agent that records name, the accounts, and the rooms that it lists."""
+
+    tenant: str
+    agent: str
+    accounts: Accounts
+    rooms: frozenset[str]
+
+    def room(self, conversation: str) -> str:
+        """The room id of a conversation of this workspace."""
+        return f"{self.accounts.namespace}/{conversation}"
+
+    def event(self, record: str, at: int, topic: str, **fields: object) -> ExportEvent:
+        """A record of this tenant."""
+        return ExportEvent(record, at, topic, {"tenant": self.tenant, "at": at, "agent": self.agent, **fields})
+
+
+def millis(ts: object, field: str = "ts") -> int:
+    """The time of a Slack timestamp, in milliseconds. Raises `EntryError` where it is none."""
+    match = TS.fullmatch(ts) if isinstance(ts, str) else None
+    if match is None:
+        raise EntryError(f"{field} is no timestamp of Slack's")
+    return int(match[1]) * 1000 + int(match[2].ljust(3, "0")[:3])
+
+
+def events_of(entry: dict[str, Any], conversation: str, scene: Scene, last: int) -> Iterator[ExportEvent]:
+    """The records of one entry. `last`: the time of an edit of which the entry does not say when it was.
+
+    Raises `EntryError` where a field that decides something has a type that Slack does not write.
+    """
+    at = millis(entry.get("ts"))
+    room, subtype = scene.room(conversation), _text_or_none(entry, "subtype")
+    if subtype in (CHANGED, DELETED):
+        yield from _logged(entry, subtype, room, at, scene)
+        return
+    if subtype == GONE or entry.get("hidden") is True:
+        yield _deleted(room, entry["ts"], at, scene)
+        return
+    if subtype in JOINS or subtype in LEAVES:
+        yield _membership(entry, room, at, scene)
+    elif subtype is not None and subtype in CHANGES:
+        yield scene.event("RoomChanged", at, "membership-refreshes", room=room, what=CHANGES[subtype])
+    yield from _observed(entry, room, at, scene, last)
+
+
+def author_team(entry: dict[str, Any], own: str) -> str | None:
+    """The workspace to which a message says its author belongs: another one, if any of its fields says so."""
+    profile = entry.get("user_profile")
+    stated = [entry.get("user_team"), entry.get("team"), entry.get("source_team")]
+    stated += [profile.get("team")] if isinstance(profile, dict) else []
+    teams = [t for t in stated if t is not None]
+    if not all(is_id(t) for t in teams):
+        raise EntryError("a team is no id of Slack's")
+    return next((t for t in teams if t != own), teams[0] if teams else None)
+
+
+def author_id(entry: dict[str, Any]) -> str | None:
+    """The account that wrote an entry; of a comment on a file, the comment's; None where it is not said."""
+    comment = entry.get("comment")
+    user = entry.get("user") or (comment.get("user") if isinstance(comment, dict) else None)
+    if user in (None, ""):
+        return None
+    if not is_id(user):
+        raise EntryError("user is no id of Slack's")
+    return str(user)
+
+
+def _observed(entry: dict[str, Any], room: str, at: int, scene: Scene, last: int) -> Iterator[ExportEvent]:
+    """A message as first said, and again as it was edited: only the last text is there, so the first is not known."""
+    author, kind = _author(entry, scene)
+    text = None if entry.get("subtype") in NO_TEXT else _text_or_none(entry, "text")
+    thread = entry.get("thread_ts")
+    if thread is not None:
+        millis(thread, "thread_ts")
+    said = {
+        "room": room,
+        "message": f"{room}/{entry['ts']}",
+        "thread": None if thread == entry["ts"] else thread,
+        "author": author,
+        "author_kind": kind.value,
+        "turn": None,
+    }
+    now: dict[str, Any] = {
+        "text": text,
+        "quotes": list(quotes_of(entry, room, scene.accounts.namespace, scene.rooms)),
+    }
+    edited = _edit_time(entry, at, last)
+    if edited is None:
+        yield scene.event("MessageObserved", at, "observed-messages", **said, **now, edited=False)
+    else:
+        yield scene.event("MessageObserved", at, "observed-messages", **said, text=None, quotes=[], edited=False)
+        yield scene.event("MessageObserved", edited, "observed-messages", **said, **now, edited=True)
+
+
+def _author(entry: dict[str, Any], scene: Scene) -> tuple[str | None, AuthorKind]:
+    """Who said it. Whoever is not established to be a person of this workspace counts as external."""
+    user, subtype = author_id(entry), entry.get("subtype")
+    account = None if user is None else scene.accounts.of(user, author_team(entry, scene.accounts.team))
+    if account is not None and account.kind is MemberKind.SELF:
+        return account.reader, AuthorKind.SELF
+    if subtype in SYSTEM:
+        return None, AuthorKind.SYSTEM
+    bot = entry.get("bot_id")
+    if bot not in (None, "") and not is_id(bot):
+        raise EntryError("bot_id is no id of Slack's")
+    if bot not in (None, "") or subtype in BOTS or (account is not None and account.kind is MemberKind.BOT):
+        return (account.reader if account else scene.accounts.reader(bot) if bot else None), AuthorKind.BOT
+    if account is None:
+        return None, AuthorKind.EXTERNAL
+    return account.reader, AuthorKind.EXTERNAL if account.kind is MemberKind.EXTERNAL else AuthorKind.PERSON
+
+
+def _membership(entry: dict[str, Any], room: str, at: int, scene: Scene) -> ExportEvent:
+    """A join or leave; of nobody in particular, the listings so far say nothing any more (R-ROOM-5)."""
+    user = author_id(entry)
+    change = "joined" if entry["subtype"] in JOINS else "left"
+    if user is None:
+        what = f"somebody {change}, and the export does not say who"
+        return scene.event("RoomChanged", at, "membership-refreshes", room=room, what=what)
+    account: Account = scene.accounts.of(user, author_team(entry, scene.accounts.team))
+    return scene.event(
+        "MembershipChanged",
+        at,
+        "membership-refreshes",
+        room=room,
+        reader=account.reader,
+        kind=account.kind.value,
+        workspaces=[],
+        change=change,
+    )
+
+
+def _logged(entry: dict[str, Any], subtype: str, room: str, at: int, scene: Scene) -> Iterator[ExportEvent]:
+    """An edit or a deletion out of the log that some exports keep. An edit into a tombstone is a deletion."""
+    message = entry.get("message")
+    of = message if isinstance(message, dict) else {}
+    ts = entry.get("deleted_ts") if subtype == DELETED else of.get("ts")
+    millis(ts, "deleted_ts" if subtype == DELETED else "message.ts")
+    if subtype == DELETED or of.get("subtype") == GONE:
+        yield _deleted(room, str(ts), at, scene)
+        return
+    now = {k: v for k, v in of.items() if k != "edited"}
+    for event in _observed(now, room, at, scene, at):
+        yield ExportEvent(event.record, at, event.topic, {**event.fields, "edited": True})
+
+
+def _deleted(room: str, ts: str, at: int, scene: Scene) -> ExportEvent:
+    return scene.event("MessageDeleted", at, "observed-messages", room=room, message=f"{room}/{ts}")
+
+
+def _edit_time(entry: dict[str, Any], at: int, last: int) -> int | None:
+    """When a message was last edited: `last` where that is not said, or not after it was written; None if never."""
+    edited = entry.get("edited")
+    if edited is None:
+        return None
+    ts = edited.get("ts") if isinstance(edited, dict) else None
+    when = millis(ts, "edited.ts") if ts is not None else last
+    return when if when >= at else last
+
+
+def _text_or_none(entry: dict[str, Any], field: str) -> str | None:
+    value = entry.get(field)
+    if value is not None and not isinstance(value, str):
+        raise EntryError(f"{field} is no text")
+    return None if value is None else value.encode("utf-8", "replace").decode("utf-8")
