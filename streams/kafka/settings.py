@@ -206,7 +206,7 @@ class RegistrySettings:
             raise SettingsError("TURNGATE_REGISTRY_USER and TURNGATE_REGISTRY_PASSWORD must be set together")
         if parts.scheme == "http" and self.tls.given:
             raise SettingsError("TLS files are set for the schema registry, but its URL is http://")
-        if parts.scheme == "http" and self.user is not None and not _loopback(parts.hostname):
+        if parts.scheme == "http" and self.user is not None and not loopback(parts.hostname):
             raise SettingsError("TURNGATE_REGISTRY_PASSWORD would be sent unencrypted: use an https:// URL")
         self.tls.check("TURNGATE_REGISTRY")
 
@@ -278,5 +278,6 @@ class PostgresSettings:
             ) from None
 
 
-def _loopback(host: str) -> bool:
+def loopback(host: str) -> bool:
+    """Whether a host's name or address is this machine's own."""
     return host in ("localhost", "::1") or host.startswith("127.")
