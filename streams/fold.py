@@ -18,6 +18,8 @@ from turngate.schemas.shapes import NAMESPACE, Position
 from turngate.streams.log import Commit, Headers, Message, Outgoing, Stretch
 
 _ORDER = {topic: i for i, topic in enumerate(INPUT_TOPICS)}
+#: W3C Trace Context, `traceparent`: version, trace id, parent id, flags; later versions may add more.
+_TRACEPARENT = re.compile(rb"[0-9a-f]{2}-([0-9a-f]{32})-[0-9a-f]{16}-[0-9a-f]{2}(?:-.*)?")
 
 
 class Applies(Protocol):
@@ -51,13 +53,12 @@ class Fold:
     def apply(self, stretch: Stretch) -> Commit:
         """Apply a stretch and give everything that came of it.
 
-        Raises `ValueError` where the stretch does not start where this partition stands: applying it would leave a gap
-        or apply something twice. What the engine raises (it has run out of memory) goes through; the state is then
-        that after the last whole record, and the partition must be loaded anew.
+        Raises `ValueError`, having applied nothing, where the stretch does not start where this partition stands or
+        holds other records than it names: applying it would leave a gap or apply something twice. What the engine
+        raises (it has run out of memory) goes through; the state is then that after the last whole record, and the
+        partition must be loaded anew.
         """
-        for topic, start in stretch.start.items():
-            if self.positions[topic] != start:
-                raise ValueError(f"{topic}[{self.partition}]: at {self.positions[topic]}, not at {start}")
+        self._check(stretch)
         outputs: list[Outgoing] = []
         late: list[Position] = []
         drafts = 0
@@ -73,6 +74,23 @@ class Fold:
         outputs.append(self._stretch(before, after, late))
         return Commit(outputs, self._engine.take_changes(), dict(self.positions), self._engine.version, drafts)
 
+    def _check(self, stretch: Stretch) -> None:
+        if stretch.start.keys() != stretch.end.keys():
+            raise ValueError(
+                f"partition {self.partition}: a stretch must name the start and the end of the same topics"
+            )
+        for topic, start in stretch.start.items():
+            at = self.positions.get(topic)
+            if start != at or stretch.end[topic] < start:
+                raise ValueError(f"{topic}[{self.partition}]: at {at}, not at {start} to {stretch.end[topic]}")
+        places = {(m.topic, m.offset) for m in stretch.messages}
+        if len(places) != len(stretch.messages):
+            raise ValueError(f"partition {self.partition}: a stretch holds a record twice")
+        for m in stretch.messages:
+            start, end = stretch.start.get(m.topic, 0), stretch.end.get(m.topic, 0)
+            if m.partition != self.partition or not start <= m.offset < end:
+                raise ValueError(f"{m.topic}[{m.partition}]: the record at {m.offset} lies outside the stretch")
+
     def _one(self, message: Message, late: bool) -> list[Outgoing]:
         position = Position(topic=message.topic, partition=message.partition, offset=message.offset)
         raw = message.value or b""
@@ -86,8 +104,12 @@ class Fold:
             call = self._engine.late if late else self._engine.apply
             emitted = call(record, position, message.timestamp, raw)
         cause = f"{message.topic}/{message.partition}/{message.offset}"
-        parent = next((v for k, v in message.headers if k == "traceparent"), None)
-        return [self._outgoing(r, f"{cause}/{n}", cause, parent) for n, r in enumerate(emitted)]
+        own, brought = _trace_id(cause), _brought_trace(message)
+        return [
+            # Time passes for every tenant of the partition, and a trace belongs to the one that brought it (R-ROOM-11).
+            self._outgoing(r, f"{cause}/{n}", own if r.tenant.encode() != message.key else brought or own)
+            for n, r in enumerate(emitted)
+        ]
 
     def _stretch(self, before: tuple[Position, ...], after: tuple[Position, ...], late: list[Position]) -> Outgoing:
         record = StretchApplied(
@@ -100,26 +122,29 @@ class Fold:
             late=tuple(late),
         )
         cause = f"{APPLIED}/{self.partition}/" + ",".join(f"{p.topic}:{p.offset}" for p in after)
-        return self._outgoing(record, cause, cause, None)
+        return self._outgoing(record, cause, _trace_id(cause))
 
     def _listed(self, positions: dict[str, int]) -> tuple[Position, ...]:
         return tuple(
             Position(topic=t, partition=self.partition, offset=positions[t]) for t in INPUT_TOPICS if t in positions
         )
 
-    def _outgoing(self, record: Record, event: str, cause: str, parent: bytes | None) -> Outgoing:
+    def _outgoing(self, record: Record, event: str, trace: bytes) -> Outgoing:
         name = type(record).__name__
-        headers = _headers(name, event, cause, record.at, self.partition, parent)
+        headers = _headers(name, event, trace, record.at, self.partition)
         return Outgoing(OUTPUT_TOPIC[name], record.tenant.encode(), self._codec.encode(record), headers)
 
 
 def in_order(messages: list[Message]) -> list[Message]:
     """A stretch's records in the order in which they are applied: the drafts last, in order of offset (R-RUN-2)."""
-    others = [m for m in messages if m.topic != DRAFTS]
-    others.sort(key=lambda m: (m.timestamp, _ORDER[m.topic], m.offset))
-    drafts = [m for m in messages if m.topic == DRAFTS]
-    drafts.sort(key=lambda m: m.offset)
-    return others + drafts
+    return sorted(messages, key=place)
+
+
+def place(message: Message) -> tuple[int, int, int, int]:
+    """What a stretch is sorted by: less is applied earlier (R-RUN-2)."""
+    if message.topic == DRAFTS:
+        return 1, 0, 0, message.offset
+    return 0, message.timestamp, _ORDER[message.topic], message.offset
 
 
 def _keyed(message: Message, record: Record) -> bool:
@@ -135,22 +160,30 @@ def _tenant(message: Message) -> str:
     return key if re.fullmatch(r"[a-z][a-z0-9-]{0,62}", key) else str(message.partition)
 
 
-def _headers(name: str, event: str, cause: str, at: int, partition: int, parent: bytes | None) -> Headers:
+def _headers(name: str, event: str, trace: bytes, at: int, partition: int) -> Headers:
     """CloudEvents' Kafka binding, and the W3C trace context of the record that was the cause; all of it repeatable."""
-    trace = (
-        parent[3:35]
-        if parent is not None and len(parent) == 55
-        else hashlib.sha256(cause.encode()).hexdigest()[:32].encode()
-    )
     span = hashlib.sha256(event.encode()).hexdigest()[:16].encode()
+    seconds, millis = divmod(at, 1000)
     return (
         ("ce_id", event.encode()),
         ("ce_source", f"turngate/{partition}".encode()),
         ("ce_type", f"{NAMESPACE}.{name}".encode()),
         ("ce_specversion", b"1.0"),
-        (
-            "ce_time",
-            datetime.fromtimestamp(at / 1000, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z").encode(),
-        ),
+        ("ce_time", f"{datetime.fromtimestamp(seconds, UTC).isoformat()[:19]}.{millis:03d}Z".encode()),
         ("traceparent", b"00-" + trace + b"-" + span + b"-01"),
     )
+
+
+def _trace_id(cause: str) -> bytes:
+    """The trace id of what brings none itself."""
+    return hashlib.sha256(cause.encode()).hexdigest()[:32].encode()
+
+
+def _brought_trace(message: Message) -> bytes | None:
+    """The trace id in a record's own headers. Nothing else is taken over from them, nor anything that is no id."""
+    for name, value in message.headers:
+        # A header's value may be null on a broker, whatever its type says.
+        found = _TRACEPARENT.fullmatch(value or b"") if name == "traceparent" else None
+        if found is not None and found[1] != b"0" * 32:
+            return found[1]
+    return None
