@@ -1,0 +1,1 @@
+"""What is asked of the runner itself, whatever it runs on."""
