@@ -98,8 +98,9 @@ def _is_log(connection: sqlite3.Connection, path: Path) -> bool:
         if error.sqlite_errorcode == sqlite3.SQLITE_NOTADB:
             raise LogError(_NOT_A_LOG.format(path=path)) from error
         raise
-    if application == 0 and layout == 0 and tables == 0:
-        return False
+    (pages,) = connection.execute("PRAGMA page_count").fetchone()
+    if application == 0 and layout == 0 and tables == 0 and (pages > 0 or path.stat().st_size == 0):
+        return False  # SQLite takes a file of a few bytes, whatever they are, for an empty one; it is not
     if application != APPLICATION:
         raise LogError(_NOT_A_LOG.format(path=path))
     if layout > LAYOUT:
