@@ -1,0 +1,177 @@
+"""Decides what evidence a message or a tool result is: who could read it, where it was said, by whom (R-AUD-5 to 8)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from turngate.processors.audience import UNKNOWN
+from turngate.processors.bounds import Standing, standing
+from turngate.processors.ledger import Ledger
+from turngate.processors.policy import tool_terms
+from turngate.processors.rows import Evidence, Flag, LeafRow, Pending
+from turngate.schemas.canonical import digest
+from turngate.schemas.inputs import MessageDeleted, MessageObserved, ToolReturned
+from turngate.schemas.outputs import Because, EvidenceRecorded, EvidenceStatus
+from turngate.schemas.shapes import AuthorKind, FieldClass, Scope, Visibility
+
+#: So many messages of one room may wait for a listing; of more, the oldest never settle and stay unknown.
+MOST_PENDING = 500
+
+
+def message_ref(message: str) -> str:
+    """The source ref of a message."""
+    return f"message:{message}"
+
+
+def tool_ref(call: str) -> str:
+    """The source ref of a tool call."""
+    return f"tool:{call}"
+
+
+def observed(ledger: Ledger, record: MessageObserved) -> None:
+    """A message was seen (R-AUD-5), again (nothing), or edited (R-AUD-6)."""
+    ref = message_ref(record.message)
+    known = evidence_of(ledger, ref, record.agent)
+    content = digest({"text": record.text, "quotes": list(record.quotes)})
+    if known is not None and (not record.edited or content in known.contents):
+        return
+    at = standing(ledger, record.agent, record.room)
+    leaves, waits = _said(ledger, record, at)
+    leaves += _quoted(ledger, record)
+    before = () if known is None else known.leaves
+    contents = (content,) if known is None else (*known.contents, content)
+    made = bounded(ledger, record.room, (*before, *leaves), contents=contents)
+    if known is not None and known.over:
+        made = replace(known, contents=contents)
+    keep_evidence(ledger, ref, record.agent, made)
+    if waits:
+        settle = ledger.policy(record.room).settings.freshness.settle
+        pending = Pending(ref, len(before), record.at)
+        if not made.over:
+            row = ledger.room(record.agent, record.room)
+            ledger.put_room(record.agent, record.room, pending=(*row.pending, pending)[-MOST_PENDING:])
+        ledger.ask(record.agent, record.room, Because.OBSERVATION, record.at + settle)
+    emit_evidence(ledger, ref, record.agent, made)
+
+
+def _said(ledger: Ledger, record: MessageObserved, at: Standing) -> tuple[tuple[str, ...], bool]:
+    """The leaves of what was said, and whether the next listing may settle them (R-AUD-9)."""
+    if record.author_kind is AuthorKind.SELF:
+        return _own(ledger, record), False
+    listing, fresh = at.listing, at.fresh(ledger.now, ledger.policy(record.room).settings.freshness.observation)
+    known = fresh and at.bounds is not None
+    leaf = LeafRow(
+        agent=record.agent,
+        audience=ledger.keep_audience(at.bounds.lower if known and at.bounds is not None else UNKNOWN),
+        author=record.author if record.author_kind in (AuthorKind.PERSON, AuthorKind.EXTERNAL) else None,
+        room=record.room,
+        open=fresh and at.open,
+        private=listing is None or not fresh or listing.visibility is Visibility.MEMBERS,
+        untrusted=_untrusted(ledger, record),
+    )
+    joined = at.bounds is not None and at.bounds.joined
+    return (ledger.keep_leaf(leaf),), not fresh or joined
+
+
+def _untrusted(ledger: Ledger, record: MessageObserved) -> bool:
+    """Whether whoever said it arms mistrust (R-TNT-2)."""
+    if record.author_kind is AuthorKind.BOT:
+        return record.author not in ledger.policy(record.room).settings.trusted_bots
+    return record.author_kind is AuthorKind.EXTERNAL
+
+
+def _own(ledger: Ledger, record: MessageObserved) -> tuple[str, ...]:
+    """The agent's own message: the leaves of the turn that it names, if that was let out to this room (R-AUD-7)."""
+    turn = None if record.turn is None else ledger.tables.turns.get((ledger.tenant, record.turn))
+    if turn is not None and turn.authorized == record.room and turn.agent == record.agent and turn.leaves:
+        return turn.leaves
+    return (_unknown_leaf(ledger, record.agent, record.room),)
+
+
+def _unknown_leaf(ledger: Ledger, agent: str, room: str | None = None) -> str:
+    return ledger.keep_leaf(LeafRow(agent=agent, audience=ledger.keep_audience(UNKNOWN), room=room))
+
+
+def _quoted(ledger: Ledger, record: MessageObserved) -> tuple[str, ...]:
+    """The leaves of the messages whose text it embeds; an unknown one for each that was never observed (R-AUD-6)."""
+    leaves: list[str] = []
+    for ref in record.quotes:
+        quoted = evidence_of(ledger, ref, record.agent)
+        if quoted is None or not quoted.leaves:
+            leaves.append(_unknown_leaf(ledger, record.agent))
+        else:
+            leaves += quoted.leaves
+    return tuple(leaves)
+
+
+def deleted(ledger: Ledger, record: MessageDeleted) -> None:
+    """A message is gone, for every agent; what was made of it keeps its leaves (R-AUD-6)."""
+    key = (ledger.tenant, message_ref(record.message))
+    if key not in ledger.tables.deleted:
+        ledger.tables.deleted.put(key, Flag(ledger.now))
+
+
+def returned(ledger: Ledger, record: ToolReturned) -> bool:
+    """A tool's result is evidence of its own (R-AUD-8); whether it is the first of its call."""
+    ref = tool_ref(record.call)
+    if evidence_of(ledger, ref, record.agent) is not None:
+        return False
+    tools = ledger.policy(record.room).tools.get(record.server)
+    terms = tool_terms(tools, record.audience, ledger.caches.sets)
+    classified = tuple(
+        (f.name, "health" if f.health else f.class_.value)
+        for f in record.fields
+        if f.health or f.class_ is not FieldClass.PUBLIC
+    )
+    leaf = LeafRow(
+        agent=record.agent,
+        audience=ledger.keep_audience(terms.audience),
+        call=record.call if classified else None,
+        restrictions=terms.restrictions,
+        private=terms.private or record.private is True,  # R-TNT-3
+        untrusted=terms.untrusted or record.untrusted is True or record.error is not None,
+    )
+    made = replace(bounded(ledger, record.room, (ledger.keep_leaf(leaf),)), classified=classified)
+    keep_evidence(ledger, ref, record.agent, made)
+    emit_evidence(ledger, ref, record.agent, made)
+    return True
+
+
+def evidence_of(ledger: Ledger, ref: str, agent: str) -> Evidence | None:
+    """What the agent knows of a ref."""
+    return ledger.tables.evidence.get((ledger.tenant, ref, agent))
+
+
+def keep_evidence(ledger: Ledger, ref: str, agent: str, made: Evidence) -> None:
+    """Remember the evidence of a ref, and which agents have recorded some (R-AUD-3)."""
+    ledger.tables.evidence.put((ledger.tenant, ref, agent), made)
+    known_by = ledger.tables.known_by.get((ledger.tenant, ref)) or ()
+    if agent not in known_by:
+        ledger.tables.known_by.put((ledger.tenant, ref), (*known_by, agent))
+
+
+def bounded(ledger: Ledger, room: str | None, leaves: tuple[str, ...], contents: tuple[str, ...] = ()) -> Evidence:
+    """Evidence of these leaves; of too many distinct ones, none: it is unknown, never a subset (R-EVI-5)."""
+    if len(set(leaves)) > ledger.policy(room).settings.evidence.max_leaves:
+        return Evidence((), over=True, contents=contents)
+    return Evidence(leaves, contents=contents)
+
+
+def emit_evidence(ledger: Ledger, ref: str, agent: str, made: Evidence) -> None:
+    """Emit `EvidenceRecorded` (R-EVI-1)."""
+    keys = sorted(set(made.leaves)) or [_unknown_leaf(ledger, agent)]
+    rows = [ledger.leaf(key) for key in keys]
+    unknown = any(ledger.audience(row.audience).scope is Scope.UNKNOWN for row in rows)
+    ledger.emit(
+        EvidenceRecorded.model_construct(
+            tenant=ledger.tenant,
+            at=ledger.now,
+            ref=ref,
+            agent=agent,
+            leaves=tuple(ledger.leaf_shape(key) for key in keys),
+            restrictions=tuple(sorted({room for row in rows for room in row.restrictions})),
+            private=unknown or any(row.private for row in rows),
+            untrusted=unknown or any(row.untrusted for row in rows),
+            status=EvidenceStatus.UNKNOWN if unknown else EvidenceStatus.KNOWN,
+        )
+    )

@@ -1,0 +1,156 @@
+"""Decides what one tenant's records are applied to: its tables, its caches, the stream time, and what is emitted."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+
+from turngate.processors.audience import Sets, audience_digest
+from turngate.processors.policy import Effective, effective
+from turngate.processors.rows import LeafRow, Policies, Room, RoomLog, Started, Tables
+from turngate.schemas.canonical import digest
+from turngate.schemas.inputs import Record
+from turngate.schemas.outputs import Because, RefreshRequested
+from turngate.schemas.policy import Policy, parse_policy
+from turngate.schemas.shapes import Audience, Leaf, Position
+
+AsOf = tuple[Position, ...]
+
+
+@dataclass(slots=True)
+class Caches:
+    """What can be worked out again from a tenant's tables and depends on values that never change."""
+
+    sets: Sets = field(default_factory=Sets)
+    policies: dict[str, Policy] = field(default_factory=dict)
+    effective: dict[tuple[int, int, str], Effective] = field(default_factory=dict)
+    leaves: dict[LeafRow, str] = field(default_factory=dict)
+    shapes: dict[str, Leaf] = field(default_factory=dict)
+    bounds: dict[tuple[str, str], tuple[object, ...]] = field(default_factory=dict)
+    digests: dict[tuple[str, ...], str] = field(default_factory=dict)
+
+
+class Ledger:
+    """One tenant in one partition, while a record is applied."""
+
+    def __init__(
+        self, tables: Tables, tenant: str, caches: Caches, now: int, arrival: int, as_of: Callable[[], AsOf]
+    ) -> None:
+        self.tables = tables
+        self.tenant = tenant
+        self.caches = caches
+        self.now = now
+        self.arrival = arrival
+        self.as_of = as_of
+        self.out: list[Record] = []
+
+    def emit(self, record: Record) -> None:
+        """Add an output record."""
+        self.out.append(record)
+
+    # Policy
+
+    def start(self, room: str) -> None:
+        """A room starts with the first record that names it, and keeps the policy it started with (R-POL-1)."""
+        key = (self.tenant, room)
+        if key not in self.tables.started:
+            self.tables.started.put(key, Started(len(self._documents())))
+
+    def policy(self, room: str | None) -> Effective:
+        """The policy in force for a room; without one, or for a room that has not started, the latest alone."""
+        documents = self._documents()
+        started = None if room is None else self.tables.started.get((self.tenant, room))
+        first = len(documents) if started is None else started.policies
+        first = max(first, 1) - 1  # a room that started before the first policy is pinned to that
+        newest = documents[-1][1] if documents else ""
+        key = (first, len(documents), newest)
+        found = self.caches.effective.get(key)
+        if found is None:
+            versions = tuple(self._parsed(document) for _, document in documents[first:])
+            found = self.caches.effective[key] = effective(versions)
+        return found
+
+    def _documents(self) -> tuple[tuple[int, str], ...]:
+        row: Policies | None = self.tables.policies.get((self.tenant,))
+        return () if row is None else row.documents
+
+    def _parsed(self, document: str) -> Policy:
+        found = self.caches.policies.get(document)
+        if found is None:
+            found = self.caches.policies[document] = parse_policy(document)
+        return found
+
+    # Rooms
+
+    def room(self, agent: str, room: str) -> Room:
+        """The room as the agent knows it."""
+        return self.tables.rooms.get((self.tenant, agent, room)) or Room()
+
+    def room_log(self, room: str) -> RoomLog:
+        """What happened to the room."""
+        return self.tables.room_logs.get((self.tenant, room)) or RoomLog()
+
+    def ask(self, agent: str, room: str, because: Because, need_by: int, *, again: bool = False) -> None:
+        """Emit `RefreshRequested`, unless one is less than `stale.hold` old (R-TURN-6); `again`: even then (R-AUD-9)."""
+        row = self.room(agent, room)
+        hold = self.policy(room).settings.stale.hold
+        if not again and row.asked_at is not None and self.now - row.asked_at < hold:
+            return
+        self.put_room(agent, room, asked_at=self.now)
+        self.emit(
+            RefreshRequested(tenant=self.tenant, at=self.now, agent=agent, room=room, because=because, need_by=need_by)
+        )
+
+    def put_room(self, agent: str, room: str, **changes: object) -> Room:
+        """Change the agent's row of a room, and note in the room's log that the agent has one."""
+        made: Room = replace(self.room(agent, room), **changes)  # type: ignore[arg-type]
+        self.tables.rooms.put((self.tenant, agent, room), made)
+        log = self.room_log(room)
+        if agent not in log.agents:
+            self.tables.room_logs.put((self.tenant, room), replace(log, agents=(*log.agents, agent)))
+        return made
+
+    # Leaves
+
+    def audience(self, key: str) -> Audience:
+        """The audience of a digest."""
+        found = self.tables.audiences.get((self.tenant, key))
+        if found is None:
+            raise LookupError("a leaf names an audience that is not there")
+        return found
+
+    def keep_audience(self, audience: Audience) -> str:
+        """Remember an audience; its digest."""
+        key = audience_digest(audience)
+        if (self.tenant, key) not in self.tables.audiences:
+            self.tables.audiences.put((self.tenant, key), audience)
+        return key
+
+    def keep_leaf(self, leaf: LeafRow) -> str:
+        """Remember a leaf; its digest, which is of its canonical JSON with the audience's digest for the audience."""
+        key = self.caches.leaves.get(leaf)
+        if key is None:
+            key = digest({name: getattr(leaf, name) for name in LeafRow.__slots__})
+            self.caches.leaves[leaf] = key
+        if (self.tenant, key) not in self.tables.leaves:
+            self.tables.leaves.put((self.tenant, key), leaf)
+        return key
+
+    def leaf(self, key: str) -> LeafRow:
+        """The leaf of a digest."""
+        found = self.tables.leaves.get((self.tenant, key))
+        if found is None:
+            raise LookupError("evidence names a leaf that is not there")
+        return found
+
+    def leaf_shape(self, key: str) -> Leaf:
+        """The leaf of a digest as records carry it."""
+        found = self.caches.shapes.get(key)
+        if found is None:
+            row = self.leaf(key)
+            found = Leaf.model_construct(
+                **{n: getattr(row, n) for n in LeafRow.__slots__ if n != "audience"},
+                audience=self.audience(row.audience),
+            )
+            self.caches.shapes[key] = found
+        return found

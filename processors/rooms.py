@@ -1,0 +1,224 @@
+"""Decides what listings, joins, leaves and changes do to a room (R-ROOM-2 to R-ROOM-5, R-TIME-2)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from turngate.processors.bounds import account, covered, known_listing, standing
+from turngate.processors.ledger import Ledger
+from turngate.processors.rows import Event, Listing, Page, Refresh, Room, RoomLog, Roster
+from turngate.schemas.canonical import digest
+from turngate.schemas.inputs import Change, MembershipChanged, MembershipPage, RoomChanged
+from turngate.schemas.outputs import Because
+from turngate.schemas.shapes import MemberKind, Visibility
+
+
+def page_arrived(ledger: Ledger, record: MembershipPage) -> Listing | None:
+    """Take in one page; the listing that it completes, where that becomes the room's current one (R-ROOM-2)."""
+    tables, tenant = ledger.tables, ledger.tenant
+    key = (tenant, record.refresh)
+    row = ledger.room(record.agent, record.room)
+    if _done(row, record.refresh):
+        return None
+    page = _page(record)
+    under_way = tables.refreshes.get(key)
+    if under_way is None:
+        if row.listing is not None and record.started_at < row.listing.started_at:
+            return None  # R-ROOM-3
+        if record.page == 0 and record.last:
+            return _complete(ledger, record, [page])
+        under_way = Refresh(record.agent, record.room, record.started_at)
+        ledger.put_room(record.agent, record.room, open_refreshes=(*row.open_refreshes, record.refresh))
+    if under_way.spoiled:
+        return None
+    known = tables.pages.get((*key, str(record.page)))
+    if known is not None and known.digest == page.digest:
+        return None
+    same = (under_way.agent, under_way.room, under_way.started_at) == (record.agent, record.room, record.started_at)
+    last = record.page if record.last else under_way.last
+    clash = record.last and under_way.last is not None
+    beyond = last is not None and max(*under_way.pages, record.page, -1) > last
+    if known is not None or not same or page.failed or clash or beyond:
+        _drop_pages(ledger, record.refresh, under_way)
+        tables.refreshes.put(key, replace(under_way, pages=(), spoiled=True))
+        return None
+    pages = (*under_way.pages, record.page)
+    tables.pages.put((*key, str(record.page)), page)
+    tables.refreshes.put(key, replace(under_way, pages=pages, last=last))
+    if last is None or len(pages) != last + 1:
+        return None
+    complete = [tables.pages.rows[*key, str(n)] for n in range(last + 1)]
+    _drop_pages(ledger, record.refresh, replace(under_way, pages=pages))
+    tables.refreshes.drop(key)
+    still = tuple(r for r in ledger.room(record.agent, record.room).open_refreshes if r != record.refresh)
+    ledger.put_room(record.agent, record.room, open_refreshes=still)
+    return _complete(ledger, record, complete)
+
+
+def _done(row: Room, refresh: str) -> bool:
+    """A page of a listing that was complete before is ignored, so that a redelivery brings nothing back (R-RUN-4)."""
+    current = row.listing is not None and refresh in row.listing.refreshes
+    return current or any(refresh == unusable for unusable, _ in row.unusable)
+
+
+def _page(record: MembershipPage) -> Page:
+    info = record.info if record.page == 0 else None
+    return Page(
+        digest=digest(record.model_dump(mode="json", exclude={"tenant", "at"})),
+        last=record.last,
+        failed=record.error is not None,
+        kind=None if info is None else info.kind,
+        visibility=None if info is None else info.visibility,
+        workspaces=None if info is None else info.workspaces,
+        members=tuple((m.reader, m.kind, m.workspaces) for m in record.members),
+    )
+
+
+def _drop_pages(ledger: Ledger, refresh: str, under_way: Refresh) -> None:
+    for number in under_way.pages:
+        ledger.tables.pages.drop((ledger.tenant, refresh, str(number)))
+
+
+def _complete(ledger: Ledger, record: MembershipPage, pages: list[Page]) -> Listing | None:
+    """All pages are there: the listing becomes the current one, if it says enough and is neither old nor of the future."""
+    first = pages[0]
+    if any(p.failed for p in pages) or first.kind is None or first.visibility is None:
+        return None  # R-ROOM-7
+    if first.visibility is Visibility.WORKSPACE and not first.workspaces:
+        return None  # R-ROOM-6
+    row = ledger.room(record.agent, record.room)
+    if record.started_at > ledger.now + ledger.policy(record.room).settings.freshness.clock_skew:
+        unusable = (*row.unusable, (record.refresh, record.started_at))
+        ledger.put_room(record.agent, record.room, unusable=unusable, skewed=True)
+        return None  # R-TIME-2
+    current = row.listing
+    if current is not None and record.started_at < current.started_at:
+        return None  # R-ROOM-3
+    together = current is not None and record.started_at == current.started_at
+    roster = _roster(pages)
+    listing = Listing(
+        started_at=record.started_at,
+        arrived=ledger.arrival,
+        refreshes=(*current.refreshes, record.refresh) if together and current is not None else (record.refresh,),
+        kind=first.kind,
+        visibility=first.visibility,
+        workspaces=tuple(sorted(set(first.workspaces or ()))),
+        roster=roster.digest,
+    )
+    _settle_in(ledger, record, row, listing, roster)
+    return listing
+
+
+def _settle_in(ledger: Ledger, record: MembershipPage, row: Room, listing: Listing, roster: Roster) -> None:
+    key = (ledger.tenant, record.agent, record.room)
+    known = ledger.tables.rosters.get(key)
+    if known is None or known.digest != roster.digest:
+        ledger.tables.rosters.put(key, roster)
+    still = []
+    for refresh in row.open_refreshes:
+        under_way = ledger.tables.refreshes.get((ledger.tenant, refresh))
+        if under_way is not None and under_way.started_at < listing.started_at:
+            _drop_pages(ledger, refresh, under_way)
+            ledger.tables.refreshes.drop((ledger.tenant, refresh))
+        elif under_way is not None:
+            still.append(refresh)
+    ledger.put_room(
+        record.agent,
+        record.room,
+        listing=listing,
+        skewed=False,
+        unusable=tuple(u for u in row.unusable if u[1] > listing.started_at),
+        open_refreshes=tuple(still),
+    )
+
+
+def _roster(pages: list[Page]) -> Roster:
+    """Who was listed. Whoever is listed as two things is the lesser one."""
+    by: dict[MemberKind, set[str]] = {kind: set() for kind in MemberKind}
+    memberships: dict[str, tuple[str, ...]] = {}
+    for page in pages:
+        for reader, kind, workspaces in page.members:
+            if kind is MemberKind.MEMBER and (workspaces or reader in memberships or reader in by[kind]):
+                known = memberships.get(reader, () if reader in by[kind] else workspaces)
+                memberships[reader] = tuple(sorted(set(known).intersection(workspaces)))
+            by[kind].add(reader)
+    guests = by[MemberKind.GUEST] | by[MemberKind.EXTERNAL]
+    bots = by[MemberKind.BOT] - guests
+    selves = by[MemberKind.SELF] - guests - bots
+    members = by[MemberKind.MEMBER] - guests - bots - selves
+    memberships = {r: memberships[r] for r in sorted(memberships) if r in members and memberships[r]}
+    parts = [sorted(x) for x in (members, guests, bots, selves)]
+    return Roster(*map(tuple, parts), memberships, digest([*parts, memberships]))  # type: ignore[arg-type]
+
+
+def membership_changed(ledger: Ledger, record: MembershipChanged) -> None:
+    """Somebody joined or left (R-ROOM-4): joins ask for a listing where the known bounds did not cover them both."""
+    log = ledger.room_log(record.room)
+    agents = log.agents if record.agent is None else (record.agent,)
+    uncovered = []
+    for agent in agents:
+        if record.change is Change.JOINED and not _covered(ledger, agent, record):
+            uncovered.append(agent)
+    ledger.tables.room_logs.put((ledger.tenant, record.room), replace(log, events=_told(log, record, ledger.arrival)))
+    for agent in uncovered:
+        need_by = ledger.now + ledger.policy(record.room).settings.stale.hold
+        ledger.ask(agent, record.room, Because.JOIN, need_by)
+
+
+def _covered(ledger: Ledger, agent: str, record: MembershipChanged) -> bool:
+    """Whether the known bounds cover this join; where there are none, there is nothing to ask about."""
+    known = standing(ledger, agent, record.room)
+    policy = ledger.policy(record.room)
+    found = account(record.reader, record.kind, record.workspaces, policy.accounts(agent), policy.settings.trusted_bots)
+    if known.bounds is None or found is None:
+        return True
+    return covered(known.bounds.lower, found) and covered(known.bounds.upper, found)
+
+
+def _told(log: RoomLog, record: MembershipChanged, arrival: int) -> tuple[Event, ...]:
+    """The room's events with this one; one that was told before keeps its first place."""
+    event = Event(
+        agent=record.agent,
+        reader=record.reader,
+        kind=record.kind,
+        workspaces=record.workspaces,
+        joined=record.change is Change.JOINED,
+        at=record.at,
+        first=arrival,
+        latest=arrival,
+    )
+    for i, known in enumerate(log.events):
+        if replace(known, first=arrival, latest=arrival) == event:
+            return (*log.events[:i], replace(known, latest=arrival), *log.events[i + 1 :])
+    return (*log.events, event)
+
+
+def room_changed(ledger: Ledger, record: RoomChanged) -> None:
+    """The room became something else: its listings are void up to here (R-ROOM-5)."""
+    log = ledger.room_log(record.room)
+    at = max([record.at, *(t for of, t in log.changed if of == record.agent)])
+    changed = (*((of, t) for of, t in log.changed if of != record.agent), (record.agent, at))
+    ledger.tables.room_logs.put((ledger.tenant, record.room), replace(log, changed=changed))
+
+
+def prune(ledger: Ledger, room: str) -> None:
+    """Forget the events that no listing, of now or to come, nor any waiting message can need any more."""
+    log = ledger.room_log(room)
+    policy = ledger.policy(room).settings
+    reach = ledger.now - max(policy.freshness.observation, policy.freshness.destination)
+    kept = tuple(e for e in log.events if e.at >= reach or _needed(ledger, room, log, e))
+    if len(kept) != len(log.events):
+        ledger.tables.room_logs.put((ledger.tenant, room), replace(log, events=kept))
+
+
+def _needed(ledger: Ledger, room: str, log: RoomLog, event: Event) -> bool:
+    for agent in log.agents:
+        if event.agent is not None and event.agent != agent:
+            continue
+        row = ledger.room(agent, room)
+        if any(event.at >= p.at for p in row.pending):
+            return True
+        current = known_listing(ledger, agent, room) or row.listing
+        if current is None or event.latest > current.arrived or event.at >= current.started_at:
+            return True
+    return False

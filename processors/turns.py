@@ -1,0 +1,98 @@
+"""Decides what belongs to a turn: its context requests, its tool results, and what each inference saw (R-EVI-2)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from turngate.processors.evidence import tool_ref
+from turngate.processors.ledger import Ledger
+from turngate.processors.rows import OpenTurns, Turn
+from turngate.schemas.inputs import ContextRequested, ToolReturned, TurnDrafted
+from turngate.schemas.shapes import Rendering
+
+
+def turn_of(ledger: Ledger, turn: str) -> Turn:
+    """What is known of a turn."""
+    return ledger.tables.turns.get((ledger.tenant, turn)) or Turn()
+
+
+def put_turn(ledger: Ledger, turn: str, row: Turn) -> None:
+    """Remember a turn."""
+    ledger.tables.turns.put((ledger.tenant, turn), row)
+
+
+def asked(ledger: Ledger, record: ContextRequested) -> None:
+    """A context request belongs to its turn, which is open in that room and thread until its final decision."""
+    row = turn_of(ledger, record.turn)
+    put_turn(ledger, record.turn, replace(row, contexts=(*row.contexts, record.request)))
+    if row.final:
+        return
+    key = _conversation(ledger, record.agent, record.room, record.thread)
+    open_turns = ledger.tables.open_turns.get(key) or OpenTurns(())
+    if record.turn not in open_turns.turns:
+        ledger.tables.open_turns.put(key, OpenTurns((*open_turns.turns, record.turn)))
+
+
+def result_came(ledger: Ledger, record: ToolReturned) -> None:
+    """A tool's result belongs to the turn that it or its request names, or else to every one that is open there."""
+    turns = [] if record.turn is None else [record.turn]
+    context = None if record.request is None else ledger.tables.contexts.get((ledger.tenant, record.request))
+    if context is not None and context.turn not in turns:
+        turns.append(context.turn)
+    if not turns:
+        key = _conversation(ledger, record.agent, record.room, record.thread)
+        open_turns = ledger.tables.open_turns.get(key) or OpenTurns(())
+        turns = [t for t in open_turns.turns if not turn_of(ledger, t).final]
+    for turn in turns:
+        row = turn_of(ledger, turn)
+        put_turn(ledger, turn, replace(row, results=(*row.results, (record.call, record.request))))
+
+
+def close(ledger: Ledger, record: TurnDrafted) -> None:
+    """A turn with a final decision is open no more in the draft's conversation."""
+    key = _conversation(ledger, record.agent, record.room, record.thread)
+    open_turns = ledger.tables.open_turns.get(key)
+    if open_turns is not None and record.turn in open_turns.turns:
+        left = tuple(t for t in open_turns.turns if t != record.turn)
+        if left:
+            ledger.tables.open_turns.put(key, OpenTurns(left))
+        else:
+            ledger.tables.open_turns.drop(key)
+
+
+def _conversation(ledger: Ledger, agent: str, room: str, thread: str | None) -> tuple[str, str, str, str]:
+    return (ledger.tenant, agent, room, thread or "")
+
+
+def seen(ledger: Ledger, draft: TurnDrafted, row: Turn, rendering: Rendering | None) -> tuple[list[str], bool]:
+    """The refs that the inference of a rendering saw, each once (R-TURN-2), and whether it had any evidence (R-TURN-4).
+
+    Without a rendering: all that the turn saw.
+    """
+    request = None if rendering is None else rendering.request
+    known = request if request in row.contexts else None  # one never seen tells no inference apart
+    contexts = row.contexts if known is None else (known,)
+    refs = [] if draft.trigger is None else [draft.trigger]
+    for context in contexts:
+        answered = ledger.tables.contexts.get((ledger.tenant, context))
+        refs += () if answered is None else answered.permitted or ()
+    results = [tool_ref(call) for call, of in row.results if known is None or of == known or of not in row.contexts]
+    refs += results
+    exposed = draft.exposed if rendering is None or rendering.exposed is None else rendering.exposed
+    refs += exposed
+    some = draft.trigger is not None or bool(contexts) or bool(results) or bool(exposed)
+    refs += mutations(draft)
+    return list(dict.fromkeys(refs)), some
+
+
+def mutations(draft: TurnDrafted) -> list[str]:
+    """The revisions that a draft says it wrote or retired; they stay in its provenance (R-TURN-5)."""
+    return [f"revision:{revision}" for revision in (*draft.wrote, *draft.retired)]
+
+
+def everything(ledger: Ledger, draft: TurnDrafted, row: Turn) -> tuple[str, ...]:
+    """All that a turn had: what each of its inferences saw (R-EVI-6)."""
+    refs: Iterable[str] = seen(ledger, draft, row, None)[0]
+    exposed = [ref for r in draft.renderings for ref in r.exposed or ()]
+    return tuple(sorted({*refs, *exposed}))

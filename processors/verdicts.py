@@ -1,0 +1,97 @@
+"""Decides how a decision is written down: `TurnDecided` and `TurnAuthorized` (contract section 4)."""
+
+from __future__ import annotations
+
+from turngate.processors.audience import PUBLIC, UNKNOWN
+from turngate.processors.ledger import Ledger
+from turngate.processors.permits import Destination
+from turngate.schemas.canonical import digest
+from turngate.schemas.inputs import TurnDrafted
+from turngate.schemas.outputs import TurnAuthorized, TurnDecided, Verdict
+from turngate.schemas.shapes import Audience, Reason, Scope
+
+
+def decide(
+    ledger: Ledger,
+    draft: TurnDrafted,
+    verdict: Verdict,
+    against: list[Reason],
+    *,
+    provenance: tuple[str, ...] = (),
+    rendering: int | None = None,
+    content: str | None = None,
+) -> str:
+    """Emit `TurnDecided`; returns the decision's id, SHA-256 of the turn and its content."""
+    if content is None:
+        row = ledger.tables.turns.get((ledger.tenant, draft.turn))
+        content = None if row is None else row.content
+    decision = digest({"turn": draft.turn, "content": content})
+    ledger.emit(
+        TurnDecided.model_construct(
+            tenant=ledger.tenant,
+            at=ledger.now,
+            turn=draft.turn,
+            agent=draft.agent,
+            room=draft.room,
+            verdict=verdict,
+            rendering=rendering,
+            reasons=tuple({(r.code, r.ref): r for r in against}.values()),
+            fingerprint=None,
+            provenance=provenance,
+            leaves_digest=_leaves_digest(ledger, draft.agent, provenance),
+            as_of=ledger.as_of(),
+            policy=ledger.policy(draft.room).label,
+            decision=decision,
+        )
+    )
+    return decision
+
+
+def _leaves_digest(ledger: Ledger, agent: str, provenance: tuple[str, ...]) -> str:
+    """SHA-256 of the sorted digests of the provenance's leaves, each of its canonical JSON (`docs/decisions.md`)."""
+    keys: set[str] = set()
+    for ref in provenance:
+        evidence = ledger.tables.evidence.get((ledger.tenant, ref, agent))
+        if evidence is not None:
+            keys.update(evidence.leaves)
+    return digest(sorted(keys))
+
+
+def authorize(
+    ledger: Ledger,
+    draft: TurnDrafted,
+    text: str | None,
+    to: Destination,
+    provenance: tuple[str, ...],
+    valid_until: int | None,
+    decision: str,
+    *,
+    own_words: bool = False,
+) -> None:
+    """Emit `TurnAuthorized`: exactly these bytes, to no more than these readers."""
+    ledger.emit(
+        TurnAuthorized.model_construct(
+            tenant=ledger.tenant,
+            at=ledger.now,
+            turn=draft.turn,
+            agent=draft.agent,
+            room=draft.room,
+            thread=draft.thread,
+            broadcast=draft.broadcast,
+            text=text,
+            action=None,
+            destination=_heard_by(to, own_words),
+            provenance=provenance,
+            grants=(),
+            proofs=(),
+            valid_until=valid_until,
+            decision=decision,
+        )
+    )
+
+
+def _heard_by(to: Destination, own_words: bool) -> Audience:
+    """Of a downgrade anyone may hear what is sent, but for an open room's own words (R-TURN-6, R-AUD-10)."""
+    if to.audience.scope is Scope.LISTED:
+        return to.audience
+    return UNKNOWN if own_words else PUBLIC
