@@ -1,0 +1,191 @@
+"""Decides how a partition is taken over: former owner fenced, state read whole, input still there (R-RUN-4).
+
+The order is what makes it exact. After `InitProducerId` nobody else can add to the state topic, so its high watermark
+asked then is the end of the state; reading it earlier could miss the former owner's last commit.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
+
+from turngate.schemas.catalog import DRAFTS, INPUT_TOPICS, OUTPUT_TOPICS
+from turngate.schemas.codec import Codec
+from turngate.streams.fold import Fold
+from turngate.streams.kafka import checkpoint
+from turngate.streams.kafka.checkpoint import CheckpointError, Layout, Saved
+from turngate.streams.kafka.clients import LOST, Entry, forget, plain_consumer, send_all, transactional_producer
+from turngate.streams.kafka.memory import Memory
+from turngate.streams.kafka.partition import Folds, Held, Restore
+from turngate.streams.kafka.settings import KafkaSettings
+from turngate.streams.kafka.topics import STATE_TOPIC
+from turngate.streams.log import Commit
+
+#: How much more memory a state takes once it is built than as bytes. A guess for the refusal before it is built.
+GROWTH = 2
+#: Seconds that a producer which is no longer needed may take to end.
+STOP_PATIENCE = 5.0
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Names:
+    """What tells installations on one cluster apart: the group and the transactional ids, and a prefix of topics.
+
+    `group` may differ from the application's own, in tests.
+    """
+
+    app: str = "main"
+    prefix: str = ""
+    group: str = ""
+
+    @property
+    def group_id(self) -> str:
+        """The consumer group's id."""
+        return self.group or f"turngate-{self.app}"
+
+    def transactional_id(self, partition: int) -> str:
+        """One for each partition, so that a new owner fences the former one."""
+        return f"turngate-{self.app}-{partition}"
+
+
+class Writer:
+    """Writes one partition's commits, each in one transaction of that partition's producer."""
+
+    def __init__(self, producer: AIOKafkaProducer, partition: int, prefix: str) -> None:
+        self.layout = Layout()
+        self._producer = producer
+        self._partition = partition
+        self._prefix = prefix
+
+    async def write(self, commit: Commit) -> None:
+        """Outputs, changed state and positions, all together. Raises one of `clients.LOST` if it is not certain."""
+        by_topic: dict[str, list[Entry]] = {}
+        for out in commit.outputs:
+            by_topic.setdefault(out.topic, []).append((out.key, out.value, out.headers))
+        by_topic[STATE_TOPIC] = self.layout.records(commit)
+        await self._transaction(by_topic)
+
+    async def still_owns(self) -> bool:
+        """Whether nobody has taken the partition since: a transaction that succeeds proves it.
+
+        A generation of the group proves nothing, since a group without committed offsets may be forgotten.
+        """
+        try:
+            await self._transaction({STATE_TOPIC: [(b"t", None, ())]})
+        except LOST:
+            return False
+        return True
+
+    async def stop(self) -> None:
+        """End the producer, whatever state it is in."""
+        with contextlib.suppress(*LOST, TimeoutError):
+            await asyncio.wait_for(self._producer.stop(), STOP_PATIENCE)
+
+    async def _transaction(self, by_topic: dict[str, list[Entry]]) -> None:
+        await self._producer.begin_transaction()
+        futures: list[asyncio.Future[object]] = []
+        try:
+            for topic, records in by_topic.items():
+                futures += await send_all(self._producer, self._prefix + topic, self._partition, records)
+            await self._producer.commit_transaction()
+        except BaseException:
+            forget(futures)
+            raise
+        await asyncio.gather(*futures)
+
+
+class Owner:
+    """Takes partitions over for one worker. Asks for watermarks on a client of its own.
+
+    On the connection that fetches, the broker would answer such a question only after the fetch, half a second later;
+    and a read_committed client would be told the last stable offset, behind records that were acknowledged.
+    """
+
+    def __init__(self, settings: KafkaSettings, names: Names, codec: Codec, restore: Restore, memory: Memory) -> None:
+        self._settings = settings
+        self._names = names
+        self._codec = codec
+        self._restore = restore
+        self._memory = memory
+        self._side: AIOKafkaConsumer = plain_consumer(settings, committed=False)
+
+    async def start(self) -> None:
+        """Connect, and learn of every topic: a question about an unknown one takes a second."""
+        await self._side.start()
+        topics = [self._names.prefix + topic for topic in (*INPUT_TOPICS, *OUTPUT_TOPICS, STATE_TOPIC)]
+        await self._side._client.set_topics(topics)
+
+    async def stop(self) -> None:
+        """Disconnect."""
+        await self._side.stop()
+
+    async def ends(self, partition: int, topics: Iterable[str] = INPUT_TOPICS) -> dict[str, int]:
+        """The high watermarks of a partition of these topics."""
+        places = {topic: TopicPartition(self._names.prefix + topic, partition) for topic in topics}
+        ends = await self._side.end_offsets(list(places.values()))
+        return {topic: ends[place] for topic, place in places.items()}
+
+    async def begins(self, partition: int) -> dict[str, int]:
+        """The first positions that are still there of a partition's input topics."""
+        places = {topic: TopicPartition(self._names.prefix + topic, partition) for topic in INPUT_TOPICS}
+        begins = await self._side.beginning_offsets(list(places.values()))
+        return {topic: begins[place] for topic, place in places.items()}
+
+    async def barrier(self, partition: int) -> dict[str, int]:
+        """The high watermarks of every input topic but the drafts' (R-RUN-2)."""
+        return await self.ends(partition, [topic for topic in INPUT_TOPICS if topic != DRAFTS])
+
+    async def take(self, number: int) -> Held:
+        """Own a partition, with the state that its last commit left.
+
+        Raises `CheckpointUnread` or one of `clients.LOST` where it may be tried again, `CheckpointError` where the
+        checkpoint is not whole or its input is gone, `StateTooLarge`, or the engine's `StateVersionError`.
+        """
+        began = time.monotonic()
+        producer = transactional_producer(self._settings, self._names.transactional_id(number))
+        writer = Writer(producer, number, self._names.prefix)
+        try:
+            await producer.start()  # fences the former owner, and returns when its transaction has ended
+            end = (await self.ends(number, [STATE_TOPIC]))[STATE_TOPIC]
+            saved = await checkpoint.load(
+                self._settings,
+                TopicPartition(self._names.prefix + STATE_TOPIC, number),
+                end,
+                lambda size: self._memory.check(f"the state of partition {number}", (GROWTH - 1) * size),
+            )
+            writer.layout = Layout(saved.parts)
+            positions = await self._positions(number, saved)
+            count = len(saved.entries)
+            engine = await asyncio.to_thread(self._restored, number, saved)
+            self._memory.check(f"the state of partition {number}")
+        except BaseException:
+            await writer.stop()
+            raise
+        log.info("partition %d: %d state entries loaded in %.2f s", number, count, time.monotonic() - began)
+        return Held(Fold(number, engine, self._codec, positions), engine, writer)
+
+    def _restored(self, number: int, saved: Saved) -> Folds:
+        try:
+            return self._restore(saved.drain(), saved.version)
+        except ValueError:  # its message may quote the state
+            raise CheckpointError(f"partition {number}: an entry of the state is none that this engine knows") from None
+
+    async def _positions(self, number: int, saved: Saved) -> dict[str, int]:
+        """Where each input topic goes on: at the position of the checkpoint, or at the first record there is."""
+        begins, ends = await self.begins(number), await self.ends(number)
+        for topic, at in saved.positions.items():
+            if topic in begins and not begins[topic] <= at <= ends[topic]:
+                raise CheckpointError(
+                    f"{self._names.prefix}{topic}[{number}]: its records from {at} on are needed, and it holds"
+                    f" {begins[topic]} to {ends[topic]}: retention has passed them, or the topic was made anew."
+                    " Start again from a snapshot, or with a new application name and empty topics"
+                )
+        return begins | {topic: at for topic, at in saved.positions.items() if topic in begins}
