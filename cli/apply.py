@@ -1,0 +1,54 @@
+"""Decides how `turngate apply` folds a file of events and prints what comes of it."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from turngate.cli.files import embedded, reading
+
+if TYPE_CHECKING:
+    from turngate.streams.log import Message
+
+EVENTS = typer.Argument(metavar="EVENTS.jsonl", help="Lines of records, `-` for standard input.", show_default=False)
+
+
+def apply(
+    events: Annotated[Path, EVENTS],
+    log: Annotated[
+        Path | None, typer.Option("--log", metavar="FILE", help="Keep the log here; an existing one goes on.")
+    ] = None,
+) -> None:
+    """Fold a file of events on the embedded log and print every record that comes of them.
+
+    A line is `{"record": NAME, "at": MS, "value": {…}}`, with `"topic"` where the record is not on its own; `at` is the
+    broker's time. Each record is applied before the next one arrives. What comes out is `{"record", "value"}` a line.
+
+    Example:  turngate apply tests/golden/events.jsonl | grep TurnDecided
+    """
+    from turngate.schemas.catalog import APPLIED
+    from turngate.schemas.codec import Codec
+    from turngate.streams.lines import LineError, read_lines, written
+    from turngate.streams.local import LocalRuntime
+
+    codec = Codec()
+
+    def show(messages: Iterable[Message]) -> None:
+        for text in written(codec, (m for m in messages if m.topic != APPLIED)):
+            sys.stdout.write(text + "\n")
+
+    with reading(events) as lines, embedded(log) as kept:
+        runtime = LocalRuntime(kept, codec)
+        try:
+            for line in read_lines(lines, str(events)):
+                if line.at is None:
+                    raise LineError(line.source, line.number, f"{line.record}: has no at, the broker's time in ms")
+                show(runtime.feed(line.topic, line.key, line.encoded(codec), line.at))
+        finally:
+            # What stands before a broken line has happened: it is applied and shown.
+            show(runtime.flush())
+            sys.stdout.flush()

@@ -1,0 +1,139 @@
+"""Decides what `turngate doctor` looks at, and in which words it says what it found."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import typer
+
+from turngate.cli.errors import NO, Impossible, extra
+from turngate.cli.options import Connection, connects, variables
+
+#: Seconds in which a database must have answered.
+_PATIENCE = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What was looked at, whether it is as it should be (None: not in use), and in words what there is to say."""
+
+    what: str
+    fine: bool | None
+    words: str
+
+
+@connects(log=True, postgres=True)
+def doctor(connection: Connection) -> None:
+    """Say what can be reached, what is misconfigured, and what to do about it. Exit code 1: something is not right.
+
+    It looks at the settings, the broker and its topics, the schema registry, Postgres, or at an embedded log. It only
+    reads, and never shows a password.
+
+    Example:  turngate doctor --bootstrap-servers broker:9092 --registry-url https://registry:8081
+    """
+    findings = [*misspelled(os.environ), *_looked_at(connection)]
+    for finding in findings:
+        typer.echo(_line(finding))
+    if any(finding.fine is False for finding in findings):
+        raise typer.Exit(NO)
+
+
+def _looked_at(connection: Connection) -> Iterator[Finding]:
+    log = connection.log_file()
+    if log is not None:
+        yield _found("embedded log", lambda: _log(log))
+        return
+    broker = _found("broker", lambda: _broker(connection))
+    yield broker
+    if broker.fine:
+        yield _found("topics", lambda: _topics(connection))
+    yield _found("schema registry", lambda: _registry(connection))
+    yield _found("Postgres", lambda: _postgres(connection))
+
+
+def _found(what: str, look: Callable[[], str | None]) -> Finding:
+    from turngate.streams.log import LogError
+
+    try:
+        words = look()
+    except (LogError, Impossible) as error:
+        return Finding(what, False, str(error))
+    return Finding(what, None, "not configured") if words is None else Finding(what, True, words)
+
+
+def _log(path: Path) -> str:
+    from turngate.schemas.catalog import INPUT_TOPICS
+    from turngate.streams.local_log import LocalLog
+
+    if not path.exists():
+        raise Impossible(f"{path}: there is no such file; `turngate apply --log` and `turngate send --log` make one")
+    with LocalLog(path, read_only=True) as log:
+        waiting = sum(
+            log.end(topic, p) - log.positions(p).get(topic, 0) for p in range(log.partitions) for topic in INPUT_TOPICS
+        )
+        return f"{path}: {log.partitions} partition(s), {waiting} record(s) not yet applied"
+
+
+def _broker(connection: Connection) -> str:
+    with extra("kafka"):
+        from turngate.streams.kafka.reading import reach
+    settings = connection.kafka()
+    brokers = asyncio.run(reach(settings))
+    return f"{settings.bootstrap_servers} answers by {settings.security} ({brokers} broker(s))"
+
+
+def _topics(connection: Connection) -> str:
+    with extra("kafka"):
+        from turngate.streams.kafka.topics import check_topics
+    found = asyncio.run(check_topics(connection.kafka()))
+    partitions = next(iter(found.values())).partitions
+    return f"all {len(found)} are there, with {partitions} partition(s) each, and the broker says the time"
+
+
+def _registry(connection: Connection) -> str | None:
+    settings = connection.registry()
+    if settings is None:
+        return None
+    with extra("kafka"):
+        from turngate.streams.kafka.registry import RegistryIds
+    RegistryIds(settings)
+    return f"{settings.url} answers and has the newest schema of every record"
+
+
+def _postgres(connection: Connection) -> str | None:
+    settings = connection.postgres()
+    if settings is None:
+        return None
+    with extra("postgres"):
+        import psycopg
+    try:
+        with psycopg.connect(settings.conninfo(), connect_timeout=_PATIENCE) as database:
+            row = database.execute("SHOW server_version").fetchone()
+            encrypted = database.info.pgconn.ssl_in_use
+    except psycopg.OperationalError as error:
+        # its first line names host and cause, and no password
+        raise Impossible(f"does not let us in: {str(error).splitlines()[0]}") from None
+    return f"answers, version {row[0] if row else 'unknown'}, {'by TLS' if encrypted else 'unencrypted'}"
+
+
+def misspelled(environment: Mapping[str, str]) -> Iterator[Finding]:
+    """Variables that look like settings and are none, so that whoever set them is told."""
+    known = variables()
+    for name in sorted(environment):
+        if name.startswith("TURNGATE_") and not name.startswith("TURNGATE_TEST_") and name not in known:
+            yield Finding("settings", False, f"{name} is no setting of Turngate's; it has no effect")
+
+
+def _line(finding: Finding) -> str:
+    mark, colour = {
+        True: ("ok  ", typer.colors.GREEN),
+        False: ("FAIL", typer.colors.RED),
+        None: ("-   ", typer.colors.WHITE),
+    }[finding.fine]
+    shown = typer.style(mark, fg=colour) if sys.stdout.isatty() else mark
+    return f"{shown} {finding.what}: {finding.words}"

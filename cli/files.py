@@ -1,0 +1,56 @@
+"""Decides how the commands open what they read and write: event files, standard input, embedded logs."""
+
+from __future__ import annotations
+
+import io
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, TextIO
+
+from turngate.cli.errors import Impossible
+
+if TYPE_CHECKING:
+    from turngate.streams.local_log import LocalLog
+
+STDIN = Path("-")
+
+
+@contextmanager
+def reading(path: Path) -> Iterator[TextIO]:
+    """A text file, or standard input where it is `-`. Raises `Impossible` where it cannot be opened."""
+    if path == STDIN:
+        yield io.TextIOWrapper(sys.stdin.buffer, encoding="utf-8", newline="\n")
+        return
+    try:
+        file = path.open(encoding="utf-8", newline="\n")
+    except OSError as error:
+        raise Impossible(f"{path}: {error.strerror}") from None
+    with file:
+        yield file
+
+
+@contextmanager
+def embedded(path: Path | None) -> Iterator[LocalLog]:
+    """An embedded log of one partition, made where it is not there; None: one on the disk that is gone afterwards.
+
+    Raises `turngate.streams.log.LogError` where it cannot be used, `Impossible` where it has several partitions.
+    """
+    from turngate.streams.local_log import LocalLog
+
+    # On the disk, not in memory: a long file must not need memory for every record that it holds.
+    with (
+        tempfile.TemporaryDirectory(prefix="turngate-") as folder,
+        LocalLog(Path(folder) / "log" if path is None else path, clock=now) as log,
+    ):
+        if log.partitions != 1:
+            raise Impossible(f"{path}: has {log.partitions} partitions; this command works on a log of one")
+        yield log
+
+
+def now() -> int:
+    """The wall clock in milliseconds since 1970; for what has no time of its own."""
+    return time.time_ns() // 1_000_000

@@ -1,0 +1,67 @@
+"""Decides which commands `turngate` has."""
+
+from __future__ import annotations
+
+from importlib.metadata import version
+from typing import Annotated
+
+import typer
+
+from turngate.cli import apply, doctor, importing, policy, scenarios, send, tail, topics, worker
+from turngate.cli.group import Commands
+
+app = typer.Typer(
+    name="turngate",
+    cls=Commands,
+    no_args_is_help=True,
+    rich_markup_mode="markdown",
+    pretty_exceptions_enable=False,  # a traceback with the values of variables would show texts and passwords
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+_TRY = "Try it"
+_RUN = "Run it on Kafka"
+_FEED = "Bring records in"
+_LOOK = "Look at it"
+
+
+def _version(asked: bool) -> None:
+    if asked:
+        typer.echo(version("turngate"))
+        raise typer.Exit
+
+
+@app.callback()
+def turngate(
+    shown: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Say which version this is.")
+    ] = False,
+) -> None:
+    """Turngate authorizes what AI agents say in chat rooms.
+
+    A turn is delivered only if every possible reader of its destination was permitted every piece of evidence that fed
+    it.
+
+    To see it decide, without any server:  `turngate demo`
+
+    To run it:  `turngate topics create`, `turngate worker`, and `turngate doctor` when something does not work.
+
+    A log is either embedded (`--log FILE`) or on a broker (`--bootstrap-servers`). Settings are also read from
+    `TURNGATE_…` variables; passwords only from there. Exit codes: 0 done, 1 the answer is no, 2 it could not be done.
+    """
+
+
+app.command(rich_help_panel=_TRY)(scenarios.scenarios)
+app.command(rich_help_panel=_TRY)(apply.apply)
+app.add_typer(topics.app, name="topics", rich_help_panel=_RUN)
+app.command(rich_help_panel=_RUN)(worker.worker)
+app.add_typer(importing.app, name="import", rich_help_panel=_FEED)
+app.command(rich_help_panel=_FEED)(send.send)
+app.add_typer(policy.app, name="policy", rich_help_panel=_FEED)
+app.command(rich_help_panel=_LOOK)(tail.tail)
+app.command(rich_help_panel=_LOOK)(doctor.doctor)
+
+
+def main() -> None:
+    """The entry point of the command line."""
+    app()

@@ -1,0 +1,49 @@
+"""Decides how `turngate policy` judges a policy document."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from turngate.cli.errors import NO, Impossible
+from turngate.cli.files import reading
+
+app = typer.Typer(no_args_is_help=True)
+
+
+@app.callback()
+def policy() -> None:
+    """Look at tenants' policy documents."""
+
+
+@app.command()
+def check(
+    document: Annotated[Path, typer.Argument(metavar="FILE", help="A YAML or JSON document, `-` for standard input.")],
+) -> None:
+    """Say whether a policy document would be taken up, and if not, which line is wrong and why.
+
+    A document that this refuses, the pipeline refuses too, and keeps the policy before it. Exit code 1: it is invalid.
+
+    Example:  turngate policy check acme.yaml
+    """
+    from turngate.schemas.policy import PolicyInvalid, parse_policy
+
+    try:
+        with reading(document) as file:
+            text = file.read()
+    except UnicodeDecodeError:
+        raise Impossible(f"{document}: is not UTF-8") from None
+    try:
+        valid = parse_policy(text)
+    except PolicyInvalid as error:
+        typer.echo(f"{document}: {error}", err=True)
+        raise typer.Exit(NO) from None
+    counts = (
+        f"{len(valid.agents)} agents, {len(valid.tools)} tools, {len(valid.operations)} operations, "
+        f"{len(valid.skills)} skills"
+    )
+    typer.echo(f"{document}: valid, version {valid.version}: {counts}")
+    if not valid.agents:
+        typer.echo(f"{document}: names no agent, so nobody may say anything under it", err=True)

@@ -1,0 +1,42 @@
+"""Decides how `turngate worker` starts."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from turngate.cli.errors import extra
+from turngate.cli.options import Connection, connects
+
+
+@connects()
+def worker(
+    connection: Connection,
+    instance: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="A name that survives restarts: its partitions come back at once."),
+    ] = None,
+    memory_limit: Annotated[
+        int | None, typer.Option(metavar="MIB", min=64, help="Refuse more state than this; else the container's limit.")
+    ] = None,
+    admit_ahead: Annotated[
+        list[int] | None,
+        typer.Option(metavar="PARTITION", help="Go on with a partition that halted for records from the future."),
+    ] = None,
+) -> None:
+    """Decide drafts on a broker until SIGTERM or Ctrl-C, then commit and leave.
+
+    It checks the topics first, and says in one sentence what is missing. Any number of workers share the partitions;
+    one that dies loses nothing. What it does is logged to standard error.
+
+    Example:  turngate worker --bootstrap-servers broker:9092 --instance "$HOSTNAME"
+    """
+    with extra("kafka"):
+        from turngate.streams.kafka.service import WorkerOptions
+        from turngate.streams.kafka.worker import log_to_stderr, run_worker
+    limit = None if memory_limit is None else memory_limit << 20
+    options = WorkerOptions(instance=instance, memory_limit=limit, admit_ahead=frozenset(admit_ahead or ()))
+    settings, registry = connection.kafka(), connection.registry()
+    log_to_stderr()
+    run_worker(settings, registry, options)
