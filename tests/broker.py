@@ -6,11 +6,13 @@ import base64
 import itertools
 import subprocess
 import uuid
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from confluent_kafka import KafkaError, KafkaException
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewTopic
 
 from tests.jvm import JAVA, DiedError, Server, broker_jars, free_port
 
@@ -18,7 +20,6 @@ _PROPERTIES = {
     "process.roles": "broker,controller",
     "node.id": "1",
     "controller.listener.names": "CONTROLLER",
-    "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
     "inter.broker.listener.name": "PLAINTEXT",
     "auto.create.topics.enable": "false",
     "offsets.topic.replication.factor": "1",
@@ -54,19 +55,33 @@ rootLogger.appenderRef.f.ref = F
 class Broker:
     """One Kafka node with its data in `folder`. Its address stays the same over restarts.
 
-    `properties` are added to, and stand before, those of a test node. Raises `Unavailable` where there are no jars.
+    `properties` are added to, and stand before, those of a test node. `listeners` are further ones, a security protocol
+    by the listener's name, whose addresses are in `addresses`; `format_options` go to Kafka's storage tool. Raises
+    `Unavailable` where there are no jars.
     """
 
-    def __init__(self, folder: Path, properties: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        properties: Mapping[str, str] | None = None,
+        *,
+        listeners: Mapping[str, str] | None = None,
+        format_options: Sequence[str] = (),
+    ) -> None:
         folder.mkdir(parents=True, exist_ok=True)
-        port, control = free_port(), free_port()
-        self.bootstrap = f"127.0.0.1:{port}"
+        protocols = {"PLAINTEXT": "PLAINTEXT", **(listeners or {}), "CONTROLLER": "PLAINTEXT"}
+        self.addresses = {name: f"127.0.0.1:{free_port()}" for name in protocols}
+        self.bootstrap = self.addresses["PLAINTEXT"]
+        self._format_options = tuple(format_options)
         self._folder = folder
         self._properties = folder / "server.properties"
         addresses = {
-            "controller.quorum.voters": f"1@127.0.0.1:{control}",
-            "listeners": f"PLAINTEXT://{self.bootstrap},CONTROLLER://127.0.0.1:{control}",
-            "advertised.listeners": f"PLAINTEXT://{self.bootstrap}",
+            "controller.quorum.voters": f"1@{self.addresses['CONTROLLER']}",
+            "listener.security.protocol.map": ",".join(f"{name}:{p}" for name, p in protocols.items()),
+            "listeners": ",".join(f"{name}://{address}" for name, address in self.addresses.items()),
+            "advertised.listeners": ",".join(
+                f"{name}://{address}" for name, address in self.addresses.items() if name != "CONTROLLER"
+            ),
             "log.dirs": str(folder / "data"),
         }
         lines = (f"{k}={v}\n" for k, v in (_PROPERTIES | addresses | dict(properties or {})).items())
@@ -78,7 +93,7 @@ class Broker:
         self._probe = ""
         self._admin: AdminClient | None = None
         command = (*self._java, "kafka.Kafka", str(self._properties))
-        self._server = Server(command, folder / "output", self._can_create_a_topic)
+        self._server = Server(command, folder / "output", self._can_create_a_topic, log=folder / "broker.log")
 
     def __enter__(self) -> Broker:
         self.start()
@@ -102,7 +117,7 @@ class Broker:
         if not (self._folder / "data").exists():
             self._format()
         self._probe = f"turngate-ready-{next(self._starts)}"
-        quiet = {"log_level": 0, "error_cb": lambda _: None, "reconnect.backoff.max.ms": 200}
+        quiet: dict[str, Any] = {"log_level": 0, "error_cb": lambda _: None, "reconnect.backoff.max.ms": 200}
         self._admin = AdminClient({"bootstrap.servers": self.bootstrap, **quiet})
         self._server.start()
         self._admin.delete_topics([self._probe])[self._probe].result(10)
@@ -122,7 +137,7 @@ class Broker:
 
     def _format(self) -> None:
         cluster = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
-        tool = ("kafka.tools.StorageTool", "format", "-t", cluster, "-c", str(self._properties))
+        tool = ("kafka.tools.StorageTool", "format", "-t", cluster, "-c", str(self._properties), *self._format_options)
         done = subprocess.run([*self._java, *tool], capture_output=True, text=True, timeout=60, check=False)
         if done.returncode != 0:
             raise DiedError("the data folder cannot be formatted: " + (done.stdout + done.stderr)[-2000:])

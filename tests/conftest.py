@@ -15,7 +15,7 @@ from tests.jvm import Unavailable, required
 from tests.registry import Registry
 
 
-def _missing(what: str, reason: object) -> NoReturn:
+def missing(what: str, reason: object) -> NoReturn:
     """A server that is not to be had: a failure in CI, elsewhere a test that is skipped and says why."""
     if required():
         pytest.fail(f"{what}: {reason}", pytrace=False)
@@ -35,7 +35,7 @@ def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     try:
         broker = Broker(tmp_path_factory.mktemp("kafka"))
     except Unavailable as reason:
-        _missing("no Kafka broker", reason)
+        missing("no Kafka broker", reason)
     with broker:
         yield broker.bootstrap
 
@@ -46,7 +46,7 @@ def own_broker(tmp_path: Path) -> Iterator[Broker]:
     try:
         broker = Broker(tmp_path / "kafka")
     except Unavailable as reason:
-        _missing("no Kafka broker", reason)
+        missing("no Kafka broker", reason)
     with broker:
         yield broker
 
@@ -61,7 +61,7 @@ def registry(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     try:
         server = Registry(tmp_path_factory.mktemp("registry"))
     except Unavailable as reason:
-        _missing("no schema registry", reason)
+        missing("no schema registry", reason)
     with server:
         yield server.url
 
@@ -72,7 +72,7 @@ def own_registry(tmp_path: Path) -> Iterator[Registry]:
     try:
         server = Registry(tmp_path / "registry")
     except Unavailable as reason:
-        _missing("no schema registry", reason)
+        missing("no schema registry", reason)
     with server:
         yield server
 

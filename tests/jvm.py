@@ -106,9 +106,18 @@ def free_port() -> int:
 class Server:
     """A Java process: its output goes to a file, and it is ready when a question to it is answered."""
 
-    def __init__(self, command: Sequence[str], output: Path, ready: Callable[[], bool], seconds: float = 60) -> None:
+    def __init__(
+        self,
+        command: Sequence[str],
+        output: Path,
+        ready: Callable[[], bool],
+        *,
+        log: Path | None = None,
+        seconds: float = 60,
+    ) -> None:
         self._command = list(command)
         self._output = output
+        self._log = log
         self._ready = ready
         self._seconds = seconds
         self._process: subprocess.Popen[bytes] | None = None
@@ -157,8 +166,9 @@ class Server:
             self._process.wait()
 
     def last_words(self) -> str:
-        """The end of what it printed."""
-        return self._output.read_text("utf-8", "replace")[-2000:] if self._output.exists() else ""
+        """The end of what it printed, and of its log."""
+        files = [path for path in (self._output, self._log) if path is not None and path.exists()]
+        return "\n".join(path.read_text("utf-8", "replace")[-2000:] for path in files)
 
 
 def required() -> bool:

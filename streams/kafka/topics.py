@@ -118,7 +118,7 @@ async def create_topics(
                 if code not in (0, TopicAlreadyExistsError.errno):
                     raise LogError(f"topic {name} was not created: {message or for_code(code).__name__}")
         found = await _topics(admin, names)
-        while len(found) < len(names):  # noqa: ASYNC110  a new topic reaches the brokers' metadata a moment later
+        while len(found) < len(names):
             await asyncio.sleep(0.05)
             found = await _topics(admin, names)
         _judge(found, create_time=create_time)
