@@ -26,7 +26,10 @@ class Applies(Protocol):
     """What the fold asks of an engine."""
 
     version: str
-    now: int
+
+    @property
+    def now(self) -> int:
+        """Stream time, in milliseconds since the epoch (R-TIME-1)."""
 
     def apply(self, record: Record, position: Position, timestamp: int, raw: bytes) -> list[Record]:
         """Apply one record; everything that comes of it, in order."""

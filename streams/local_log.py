@@ -212,10 +212,13 @@ class LocalLog:
             return rows.read_positions(self._db, partition)
 
     def checkpoint(self, partition: int) -> Checkpoint:
-        """What the partition's last commit left, as of now: commits made while the entries are read do not show."""
+        """What the partition's last commit left, as of now: commits made while the entries are read do not show.
+
+        In a transaction it is what that one has left.
+        """
         self._lane(_TOPICS[0], partition)
         with clear_errors(self._path):
-            if self._path is None:
+            if self._path is None or self._db.in_transaction:
                 db, entries = self._db, iter(list(rows.read_entries(self._db, partition)))
             else:
                 db = open_reader(self._path)

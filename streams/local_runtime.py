@@ -55,7 +55,7 @@ class Runtime(Generic[E]):
     def step(self) -> list[Message]:
         """Apply everything that is on the input topics now; returns what came of it, in order.
 
-        Raises `LogError` where the log cannot be written or another runtime has applied this partition meanwhile.
+        Raises `LogError` where the log cannot be written.
         """
         return list(chain.from_iterable(self.steps()))
 
@@ -63,7 +63,8 @@ class Runtime(Generic[E]):
         """As `step`, in bounded memory however much waits: the outputs of one commit after the other.
 
         Nothing is applied but as this is iterated over. Drafts come after everything else that is on the log when it
-        begins, so that none is decided on less than was acknowledged before it (R-RUN-2).
+        begins, so that none is decided on less than was acknowledged before it (R-RUN-2). Raises `LogError` where this
+        partition is applied by other means before it has ended.
         """
         _, fold = self._load()
         ends = {topic: self._log.end(topic, self.partition) for topic in INPUT_TOPICS}
@@ -131,14 +132,11 @@ class Runtime(Generic[E]):
 
     def _commit(self, stretches: Sequence[Stretch], fold: Fold) -> list[Message]:
         with self._whole():
-            if (
-                self._loaded is None
-                or self._loaded[1] is not fold
-                or self._log.positions(self.partition) != fold.positions
-            ):
-                raise LogError(f"partition {self.partition}: another runtime has applied records of it meanwhile")
+            engine, loaded = self._load()
+            if loaded is not fold:
+                raise LogError(f"partition {self.partition}: its log was changed in the middle of this; do it again")
             commits = [fold.apply(stretch) for stretch in stretches]
-            return self._log.commit(self.partition, commits, self._loaded[0].now)
+            return self._log.commit(self.partition, commits, engine.now)
 
     @contextmanager
     def _whole(self) -> Iterator[None]:
@@ -151,7 +149,8 @@ class Runtime(Generic[E]):
             raise
 
     def _load(self) -> tuple[E, Fold]:
-        if self._loaded is None:
+        """The engine and the fold where the log is; it may have gone on, or back, without this runtime."""
+        if self._loaded is None or self._loaded[1].positions != self._log.positions(self.partition):
             checkpoint = self._log.checkpoint(self.partition)
             engine = self._restore(checkpoint.entries, checkpoint.engine)
             self._loaded = engine, Fold(self.partition, engine, self._codec, checkpoint.positions)

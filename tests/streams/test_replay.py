@@ -1,0 +1,107 @@
+"""A replay: recorded stretches applied again give the same bytes, whoever cut them, and whatever was late (R-RUN-3)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.streams.chain import Chain
+from tests.streams.world import CODEC, ROOMS, Input, a_delivered_turn, draft, inputs, message, tick
+from turngate.schemas.catalog import APPLIED, DRAFTS, INPUT_TOPICS
+from turngate.schemas.outputs import StretchApplied
+from turngate.streams.fold import Fold
+from turngate.streams.local_log import Append, LocalLog
+from turngate.streams.local_runtime import Runtime
+from turngate.streams.log import LogError, Outgoing, Stretch
+
+
+@dataclass
+class Recorded:
+    """What a runtime left: its outputs in order, the stretches among them, and its state."""
+
+    outputs: list[Outgoing]
+    stretches: list[StretchApplied]
+    digest: str
+
+
+def holding(given: Sequence[Input], gaps: Sequence[int] = ()) -> LocalLog:
+    """A log with the inputs only, with gaps before some of them as a broker's control records leave."""
+    log = LocalLog()
+    for n, i in enumerate(given):
+        offset = log.end(i.topic, 0) + (gaps[n] if n < len(gaps) else 0)
+        log.append(i.topic, i.key, i.value, timestamp=i.timestamp, headers=i.headers, offset=offset)
+    return log
+
+
+def carried(log: LocalLog, data: st.DataObject) -> Recorded:
+    """Apply a log in stretches that end anywhere on any topic, some of them late, as a broker's fetches may."""
+    engine = Chain()
+    fold = Fold(0, engine, CODEC)
+    outputs: list[Outgoing] = []
+    ends = {topic: log.end(topic, 0) for topic in INPUT_TOPICS if log.end(topic, 0)}
+    while any(fold.positions[t] < end for t, end in ends.items()):
+        start = {t: fold.positions[t] for t in ends}
+        end = {t: ends[t] - data.draw(st.integers(0, ends[t] - start[t])) for t in ends}
+        messages = [m for t in ends for m in log.scan(t, 0, start[t], end[t])]
+        late = data.draw(st.booleans()) and any(m.topic == DRAFTS for m in messages)
+        if start != end:
+            outputs += fold.apply(Stretch(start, end, messages, late)).outputs
+    stretches = [CODEC.decode(o.value) for o in outputs if o.topic == APPLIED]
+    return Recorded(outputs, [s for s in stretches if isinstance(s, StretchApplied)], engine.state.digest())
+
+
+@settings(max_examples=80, deadline=None)
+@given(inputs(max_size=20), st.lists(st.sampled_from([0, 0, 0, 1, 3]), max_size=25), st.data())
+def test_a_replay_of_any_stretches_gives_the_same_bytes(
+    given: list[Input], gaps: list[int], data: st.DataObject
+) -> None:
+    with holding(given, gaps) as original, holding(given, gaps) as copy:
+        recorded = carried(original, data)
+        run = Runtime(copy, Chain.restore)
+        replayed = list(run.replay(recorded.stretches))
+        assert [Outgoing(m.topic, m.key, m.value, m.headers) for m in replayed] == recorded.outputs
+        assert run.engine.state.digest() == recorded.digest
+        assert Runtime(copy, Chain.restore).engine.state.digest() == recorded.digest
+
+
+@settings(max_examples=30, deadline=None)
+@given(inputs(max_size=20), st.data())
+def test_a_replay_may_be_interrupted_and_gone_on_with(given: list[Input], data: st.DataObject) -> None:
+    with holding(given) as original, holding(given) as copy:
+        recorded = carried(original, data)
+        cut = data.draw(st.integers(0, len(recorded.stretches)))
+        replayed = list(Runtime(copy, Chain.restore).replay(recorded.stretches[:cut]))
+        replayed += Runtime(copy, Chain.restore).replay(recorded.stretches[cut:])
+        assert [Outgoing(m.topic, m.key, m.value, m.headers) for m in replayed] == recorded.outputs
+
+
+def the_stretches(log: LocalLog) -> list[StretchApplied]:
+    Runtime(log, Chain.restore).step()
+    return [r for m in log.scan(APPLIED) if isinstance(r := CODEC.decode(m.value), StretchApplied)]
+
+
+def test_a_replay_starts_where_the_log_stands() -> None:
+    with holding(a_delivered_turn()) as log:
+        stretches = the_stretches(log)
+        with pytest.raises(LogError, match="the recorded stretch starts at 0, this log stands at 1"):
+            list(Runtime(log, Chain.restore).replay(stretches))
+
+
+def test_a_replay_is_of_its_own_partition() -> None:
+    with holding([tick(1)]) as log, LocalLog(partitions=2) as other:
+        stretches = the_stretches(log)
+        with pytest.raises(LogError, match="a stretch of partition 0 cannot be replayed in 1"):
+            list(Runtime(other, Chain.restore, partition=1).replay(stretches))
+
+
+def test_drafts_that_were_dropped_must_be_those_on_the_log() -> None:
+    with holding([draft(1, ROOMS[0], "t1", ()), message(2, ROOMS[0], 1)]) as log, LocalLog() as other:
+        (stretch,) = the_stretches(log)
+        late = stretch.model_copy(update={"late": (stretch.to[-1].model_copy(update={"offset": 5}),)})
+        other.append_many(Append(m.topic, m.key, m.value, m.timestamp) for t in INPUT_TOPICS for m in log.scan(t))
+        with pytest.raises(LogError, match="drops other drafts than this log holds"):
+            list(Runtime(other, Chain.restore).replay([late]))
