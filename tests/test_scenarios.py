@@ -1,0 +1,25 @@
+"""The rules by example: every scenario file passes, on the embedded runtime and through the worker on a broker."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from turngate.streams.scenarios.document import load
+from turngate.streams.scenarios.local import LocalBackend
+from turngate.streams.scenarios.running import run
+
+FOLDER = Path(__file__).parent / "scenarios"
+FILES = sorted(FOLDER.glob("*.yaml"))
+
+
+def test_there_are_scenarios_of_every_family_in_scope() -> None:
+    families = {rule.split("-")[1] for path in FILES for rule in load(path).rules}
+    assert {"TIME", "ROOM", "AUD", "TURN", "POL", "RUN"} <= families
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+def test_a_scenario_holds_on_the_embedded_runtime(path: Path) -> None:
+    failure = run(load(path), LocalBackend())
+    assert failure is None, "\n".join(["", *failure.lines()])
