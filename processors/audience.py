@@ -52,10 +52,7 @@ def intersection(a: Audience, b: Audience) -> Audience:
         r for r in b.readers if covers(a, r, full_in(b, r))
     }
     guests = (set(a.guests) | set(b.guests)) & readers
-    memberships: dict[str, tuple[str, ...]] = {}
-    for reader in readers & (a.memberships.keys() | b.memberships.keys()):
-        claims = [set(x.memberships.get(reader, ())) for x in (a, b) if reader in x.readers]
-        memberships[reader] = tuple(sorted(set.intersection(*claims)))
+    memberships = {**b.memberships, **a.memberships}  # of a source, they decide nothing
     return listed(readers, guests, set(a.workspaces) & set(b.workspaces), memberships)
 
 

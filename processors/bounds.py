@@ -6,7 +6,7 @@ import bisect
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from turngate.processors.audience import audience_digest, full_in, listed, namespace
+from turngate.processors.audience import audience_digest, listed, namespace
 from turngate.processors.ledger import Ledger
 from turngate.processors.policy import Effective
 from turngate.processors.rows import Event, Listing, Roster
@@ -18,13 +18,15 @@ from turngate.schemas.shapes import Audience, MemberKind, RoomKind, Visibility
 class Bounds:
     """The readers certain to be permitted (`lower`) and all possible ones (`upper`), each with a key that names it.
 
-    `joined`: somebody has joined since the listing whom it did not cover.
+    `listed`: whom the listing alone made readers. `joined`: somebody has joined since the listing whom the two do not
+    both cover without that.
     """
 
     lower: Audience
     lower_key: str
     upper: Audience
     upper_key: str
+    listed: Audience
     joined: bool
 
 
@@ -139,13 +141,14 @@ def _full(roster: Roster, reader: str) -> set[str]:
     return {namespace(reader), *roster.memberships.get(reader, ())}
 
 
-def since(events: tuple[Event, ...], agent: str, listing: Listing) -> list[Event]:
-    """The events that apply on top of a listing: those told after it, and those it may have missed (R-ROOM-4)."""
-    return [
-        e
-        for e in events
-        if (e.agent is None or e.agent == agent) and (e.latest > listing.arrived or e.at >= listing.started_at)
-    ]
+def since(events: Iterable[Event], agent: str, listing: Listing) -> list[Event]:
+    """The events for this agent that apply on top of a listing."""
+    return [e for e in events if (e.agent is None or e.agent == agent) and applies(e, listing)]
+
+
+def applies(event: Event, listing: Listing) -> bool:
+    """Whether an event applies on top of a listing: it was told after it, or it may have missed it (R-ROOM-4)."""
+    return event.latest > listing.arrived or event.at >= listing.started_at
 
 
 def covered(audience: Audience, joiner: Joiner) -> bool:
@@ -161,27 +164,28 @@ def _bounds(
     lower = upper = base(listing, roster, policy, agent)
     lower_key = base_key = audience_digest(lower)
     own, trusted = policy.accounts(agent), policy.settings.trusted_bots
+    joiners: list[Joiner] = []
     left: set[str] = set()
-    joins: list[Joiner] = []
     for event in since(events, agent, listing):
         found = account(event.reader, event.kind, event.workspaces, own, trusted)
         if not event.joined:
             left.add(event.reader)
-        elif found is not None and (found.reader in left or not covered(upper, found)):
-            joins.append(found)
+        elif found is not None:
+            joiners.append(found)
     if left.intersection(lower.readers):
-        lower = _without(lower, left)
+        lower = without(lower, left)
         lower_key = audience_digest(lower)
-    fresh = [j for j in joins if not covered(upper, j)]
-    if not fresh:
-        return Bounds(lower, lower_key, upper, base_key, joined=bool(joins))
-    upper_key = digest([base_key, [[j.reader, j.guest, list(j.full)] for j in fresh]])
-    widened = _with(upper, fresh)
-    ledger.caches.sets.extend(base_key, upper, upper_key, [j.reader for j in fresh])
-    return Bounds(lower, lower_key, widened, upper_key, joined=True)
+    new = [j for j in joiners if not covered(upper, j)]
+    joined = bool(new) or any(not covered(lower, j) for j in joiners)
+    if not new:
+        return Bounds(lower, lower_key, upper, base_key, upper, joined)
+    upper_key = digest([base_key, [[j.reader, j.guest, list(j.full)] for j in new]])
+    ledger.caches.sets.extend(base_key, upper, upper_key, [j.reader for j in new])
+    return Bounds(lower, lower_key, _with(upper, new), upper_key, upper, joined)
 
 
-def _without(audience: Audience, left: set[str]) -> Audience:
+def without(audience: Audience, left: set[str]) -> Audience:
+    """The audience less these readers."""
     gone = left.intersection(audience.readers)
     return audience.model_copy(
         update={
@@ -219,14 +223,9 @@ def made_members(audience: Audience, events: list[Event], own: tuple[str, ...], 
     """Whom a listing and the joins and leaves since then made members, each event where it was told first (R-AUD-9)."""
     for event in sorted(events, key=lambda e: e.first):
         if not event.joined:
-            audience = _without(audience, {event.reader})
+            audience = without(audience, {event.reader})
         else:
             found = account(event.reader, event.kind, event.workspaces, own, trusted)
             if found is not None and not covered(audience, found):
                 audience = _with(audience, [found])
     return audience
-
-
-def joiner_of(audience: Audience, reader: str) -> Joiner:
-    """A reader of an audience as that audience has it."""
-    return Joiner(reader, reader in audience.guests, full_in(audience, reader))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import heapq
 from collections.abc import Callable, Iterable
-from typing import Any
 
 from turngate.processors import gate
 from turngate.processors.errors import Refused, StateVersionError
@@ -14,7 +13,7 @@ from turngate.processors.ledger import AsOf, Caches, Ledger
 from turngate.processors.publishing import published
 from turngate.processors.rooms import membership_changed, page_arrived, prune, room_changed
 from turngate.processors.rows import Flag, Policies, Tables, Waiting
-from turngate.processors.settling import Earlier, settle
+from turngate.processors.settling import settle
 from turngate.processors.state import Key, State
 from turngate.processors.turns import result_came
 from turngate.schemas import inputs
@@ -162,7 +161,7 @@ class Engine:
         out: list[Record] = []
         for _, key in sorted(due):
             waiting = self._tables.waiting.rows[key]
-            out += self._guarded(waiting, lambda ledger, w=waiting: gate.time_is_up(ledger, w) or True)
+            out += self._guarded(waiting, gate.time_is_up)[0]
             self._waits_no_more(key, waiting)
         return out
 
@@ -170,25 +169,25 @@ class Engine:
         """A listing has come: decide what waits for it, in order of arrival (R-TURN-6)."""
         out: list[Record] = []
         for key, waiting in list(self._in_room.get((tenant, agent, room), {}).items()):
-            done: list[bool] = []
-            out += self._guarded(waiting, lambda ledger, w=waiting: done.append(gate.try_again(ledger, w)) or True)
-            if not done or done[0]:
+            records, ended = self._guarded(waiting, gate.try_again)
+            out += records
+            if ended:
                 self._waits_no_more(key, waiting)
         return out
 
-    def _guarded(self, waiting: Waiting, step: Callable[[Ledger], Any]) -> list[Record]:
-        """Decide what waits; an error there is a drop (R-RUN-6)."""
+    def _guarded(self, waiting: Waiting, step: Callable[[Ledger, Waiting], bool]) -> tuple[list[Record], bool]:
+        """Decide what waits, and say whether it waits no more; an error there is a drop (R-RUN-6)."""
         mark = self.state.mark()
         ledger = self._ledger(waiting.tenant)
         try:
-            step(ledger)
+            return ledger.out, step(ledger, waiting)
         except MemoryError:
             raise
         except Exception:
             self.state.undo(mark)
             ledger = self._ledger(waiting.tenant)
             gate.wait_failed(ledger, waiting)
-        return ledger.out
+            return ledger.out, True
 
     # Records
 
@@ -249,7 +248,7 @@ class Engine:
                 if returned(ledger, record):
                     result_came(ledger, record)
             case inputs.ContextRequested():
-                self._wait(gate.context_late(ledger, record) if late else gate.context_requested(ledger, record))
+                self._wait(gate.context_requested(ledger, record, late=late))
             case inputs.TurnDrafted():
                 self._wait(gate.turn_drafted(ledger, record, late=late))
             case inputs.PolicyPublished():
@@ -261,11 +260,10 @@ class Engine:
         return ledger.out
 
     def _page(self, ledger: Ledger, record: inputs.MembershipPage) -> list[Record]:
-        earlier = Earlier(ledger, record.agent, record.room)
         listing = page_arrived(ledger, record)
         if listing is None:
             return ledger.out
-        settle(ledger, record.agent, record.room, listing, earlier)
+        settle(ledger, record.agent, record.room, listing)
         prune(ledger, record.room)
         return ledger.out + self._try_again(record.tenant, record.agent, record.room)
 
@@ -277,11 +275,11 @@ class Engine:
             return
         if key not in self._tables.paused:
             self._tables.paused.put(key, Flag(self.now))
-        for key, waiting in sorted(self._tables.waiting.rows.items(), key=lambda row: row[1].since):
+        for waits, waiting in sorted(self._tables.waiting.rows.items(), key=lambda row: row[1].since):
             mine = waiting.tenant == record.tenant and waiting.agent == record.agent
             if mine and waiting.request is None and record.room in (None, waiting.room):
                 gate.stop(ledger, waiting)
-                self._waits_no_more(key, waiting)
+                self._waits_no_more(waits, waiting)
 
     def _dead(
         self, tenant: str, schema: str | None, position: Position, timestamp: int, raw: bytes, refused: Refused

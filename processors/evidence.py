@@ -46,7 +46,8 @@ def observed(ledger: Ledger, record: MessageObserved) -> None:
     keep_evidence(ledger, ref, record.agent, made)
     if waits:
         settle = ledger.policy(record.room).settings.freshness.settle
-        pending = Pending(ref, len(before), record.at)
+        basis = None if at.bounds is None else ledger.keep_audience(at.bounds.listed)
+        pending = Pending(ref, len(before), record.at, at.listing, basis)
         if not made.over:
             row = ledger.room(record.agent, record.room)
             ledger.put_room(record.agent, record.room, pending=(*row.pending, pending)[-MOST_PENDING:])
@@ -83,7 +84,7 @@ def _untrusted(ledger: Ledger, record: MessageObserved) -> bool:
 def _own(ledger: Ledger, record: MessageObserved) -> tuple[str, ...]:
     """The agent's own message: the leaves of the turn that it names, if that was let out to this room (R-AUD-7)."""
     turn = None if record.turn is None else ledger.tables.turns.get((ledger.tenant, record.turn))
-    if turn is not None and turn.authorized == record.room and turn.agent == record.agent and turn.leaves:
+    if turn is not None and turn.authorized == record.room and turn.agent == record.agent:
         return turn.leaves
     return (_unknown_leaf(ledger, record.agent, record.room),)
 
@@ -93,11 +94,14 @@ def _unknown_leaf(ledger: Ledger, agent: str, room: str | None = None) -> str:
 
 
 def _quoted(ledger: Ledger, record: MessageObserved) -> tuple[str, ...]:
-    """The leaves of the messages whose text it embeds; an unknown one for each that was never observed (R-AUD-6)."""
+    """The leaves of the messages whose text it embeds; an unknown one for each that was never observed (R-AUD-6).
+
+    One that was observed and has no leaves is the agent's notice, which is the policy's text and nobody's.
+    """
     leaves: list[str] = []
     for ref in record.quotes:
         quoted = evidence_of(ledger, ref, record.agent)
-        if quoted is None or not quoted.leaves:
+        if quoted is None or quoted.over:
             leaves.append(_unknown_leaf(ledger, record.agent))
         else:
             leaves += quoted.leaves
@@ -129,7 +133,7 @@ def returned(ledger: Ledger, record: ToolReturned) -> bool:
         call=record.call if classified else None,
         restrictions=terms.restrictions,
         private=terms.private or record.private is True,  # R-TNT-3
-        untrusted=terms.untrusted or record.untrusted is True or record.error is not None,
+        untrusted=terms.untrusted or record.untrusted is True,  # an error is as foreign as its tool (R-TNT-2)
     )
     made = replace(bounded(ledger, record.room, (ledger.keep_leaf(leaf),)), classified=classified)
     keep_evidence(ledger, ref, record.agent, made)
@@ -159,9 +163,9 @@ def bounded(ledger: Ledger, room: str | None, leaves: tuple[str, ...], contents:
 
 def emit_evidence(ledger: Ledger, ref: str, agent: str, made: Evidence) -> None:
     """Emit `EvidenceRecorded` (R-EVI-1)."""
-    keys = sorted(set(made.leaves)) or [_unknown_leaf(ledger, agent)]
+    keys = [_unknown_leaf(ledger, agent)] if made.over else sorted(set(made.leaves))
     rows = [ledger.leaf(key) for key in keys]
-    unknown = any(ledger.audience(row.audience).scope is Scope.UNKNOWN for row in rows)
+    unknown = not rows or any(ledger.audience(row.audience).scope is Scope.UNKNOWN for row in rows)
     ledger.emit(
         EvidenceRecorded.model_construct(
             tenant=ledger.tenant,

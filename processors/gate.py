@@ -16,13 +16,16 @@ from turngate.schemas.policy import Then
 from turngate.schemas.shapes import Code, Reason, Rendering
 
 
-def context_requested(ledger: Ledger, record: ContextRequested) -> Waiting | None:
-    """Answer a context request, or let it wait for its room (R-TURN-1)."""
+def context_requested(ledger: Ledger, record: ContextRequested, *, late: bool = False) -> Waiting | None:
+    """Answer a context request, or let it wait for its room (R-TURN-1); a late one is answered with nothing."""
     key = (ledger.tenant, record.request)
     if key in ledger.tables.contexts:
         return None  # R-RUN-4
     ledger.tables.contexts.put(key, Context(record.turn))
     asked(ledger, record)
+    if late:  # R-RUN-2
+        _withhold(ledger, record, Code.BARRIER_LATE)
+        return None
     to, _, now = destination(ledger, record.agent, record.room)
     if to is not None or now.open or not _named(ledger, record.agent, record.room):
         _answer(ledger, record, to or nowhere(ledger, record.agent, record.room))
@@ -33,19 +36,9 @@ def context_requested(ledger: Ledger, record: ContextRequested) -> Waiting | Non
     return Waiting(ledger.arrival, until, ledger.tenant, record.agent, record.room, record.turn, record.request)
 
 
-def context_late(ledger: Ledger, record: ContextRequested) -> None:
-    """A context request whose barrier was not reached is answered with nothing (R-RUN-2)."""
-    key = (ledger.tenant, record.request)
-    if key in ledger.tables.contexts:
-        return
-    ledger.tables.contexts.put(key, Context(record.turn))
-    asked(ledger, record)
-    _withhold(ledger, record, Code.BARRIER_LATE, None)
-
-
 def _answer(ledger: Ledger, record: ContextRequested, to: Destination) -> None:
     if not _named(ledger, record.agent, record.room):
-        _withhold(ledger, record, Code.AGENT_UNKNOWN, None)
+        _withhold(ledger, record, Code.AGENT_UNKNOWN)
         return
     permitted: list[Permitted] = []
     withheld: list[Withheld] = []
@@ -64,9 +57,13 @@ def _permitted(ref: str, classified: tuple[tuple[str, str], ...]) -> Permitted:
     return Permitted(ref=ref, attribution=Attribution.SHOWN, redact=redact)
 
 
-def _withhold(ledger: Ledger, record: ContextRequested, code: Code, ref: str | None) -> None:
-    reason = (Reason(code=code, ref=ref),)
-    _answered(ledger, record, (), tuple(Withheld(ref=r, reasons=reason) for r in dict.fromkeys(record.candidates)))
+def _withhold(ledger: Ledger, record: ContextRequested, code: Code) -> None:
+    _answered(ledger, record, (), _nothing(record, code))
+
+
+def _nothing(record: ContextRequested, code: Code) -> tuple[Withheld, ...]:
+    """Every candidate withheld, for a reason that is the whole request's."""
+    return tuple(Withheld(ref=ref, reasons=(Reason(code=code),)) for ref in dict.fromkeys(record.candidates))
 
 
 def _answered(
@@ -174,17 +171,18 @@ def try_again(ledger: Ledger, waiting: Waiting) -> bool:
     return True
 
 
-def time_is_up(ledger: Ledger, waiting: Waiting) -> None:
+def time_is_up(ledger: Ledger, waiting: Waiting) -> bool:
     """The wait has ended: decide with the destination as unknown, or drop (R-TURN-6)."""
     if waiting.request is not None:
         _answer(ledger, _waiting_request(ledger, waiting), nowhere(ledger, waiting.agent, waiting.room))
-        return
+        return True
     draft = _waiting_draft(ledger, waiting)
     codes = destination(ledger, draft.agent, draft.room)[1]
     if ledger.policy(draft.room).settings.stale.then is Then.DROP:
         drop(ledger, draft, _of_room(draft.room, codes))
     else:
         _downgrade(ledger, draft, codes, ended_by_deadline=draft.deadline == waiting.until)
+    return True
 
 
 def fail(ledger: Ledger, draft: TurnDrafted) -> None:
@@ -194,15 +192,13 @@ def fail(ledger: Ledger, draft: TurnDrafted) -> None:
 
 def context_failed(ledger: Ledger, record: ContextRequested) -> None:
     """An error inside a context decision: nothing is handed over, and nothing is changed (R-RUN-6)."""
-    reason = (Reason(code=Code.DECISION_ERROR),)
-    withheld = tuple(Withheld(ref=ref, reasons=reason) for ref in dict.fromkeys(record.candidates))
-    _emit_context(ledger, record, (), withheld)
+    _emit_context(ledger, record, (), _nothing(record, Code.DECISION_ERROR))
 
 
 def wait_failed(ledger: Ledger, waiting: Waiting) -> None:
     """The same for what waited: it waits no more."""
     if waiting.request is not None:
-        _withhold(ledger, _waiting_request(ledger, waiting), Code.DECISION_ERROR, None)
+        _withhold(ledger, _waiting_request(ledger, waiting), Code.DECISION_ERROR)
     else:
         drop(ledger, _waiting_draft(ledger, waiting), [Reason(code=Code.DECISION_ERROR)])
 
@@ -228,7 +224,7 @@ def _waiting_request(ledger: Ledger, waiting: Waiting) -> ContextRequested:
 
 @dataclass(frozen=True, slots=True)
 class Tried:
-    """What a way to say the turn came to: the refs it was made from, the reasons against it, whether R-AUD-10 helped."""
+    """What a way to say the turn came to: its refs, the reasons against it, and whether R-AUD-10 was needed."""
 
     refs: tuple[str, ...]
     reasons: list[Reason]

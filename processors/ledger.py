@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from turngate.processors.audience import Sets, audience_digest
 from turngate.processors.policy import Effective, effective
@@ -26,7 +27,7 @@ class Caches:
     effective: dict[tuple[int, int, str], Effective] = field(default_factory=dict)
     leaves: dict[LeafRow, str] = field(default_factory=dict)
     shapes: dict[str, Leaf] = field(default_factory=dict)
-    bounds: dict[tuple[str, str], tuple[object, ...]] = field(default_factory=dict)
+    bounds: dict[tuple[str, str], tuple[Any, Any]] = field(default_factory=dict)
     digests: dict[tuple[str, ...], str] = field(default_factory=dict)
 
 
@@ -91,7 +92,7 @@ class Ledger:
         return self.tables.room_logs.get((self.tenant, room)) or RoomLog()
 
     def ask(self, agent: str, room: str, because: Because, need_by: int, *, again: bool = False) -> None:
-        """Emit `RefreshRequested`, unless one is less than `stale.hold` old (R-TURN-6); `again`: even then (R-AUD-9)."""
+        """Emit `RefreshRequested`, unless one is less than `stale.hold` old (R-TURN-6), or `again` (R-AUD-9)."""
         row = self.room(agent, room)
         hold = self.policy(room).settings.stale.hold
         if not again and row.asked_at is not None and self.now - row.asked_at < hold:

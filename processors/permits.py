@@ -70,15 +70,14 @@ class Judged:
 def judge(ledger: Ledger, ref: str, to: Destination) -> Judged:
     """Whether the destination may hear a ref: every one of its leaves must be permitted (R-AUD-3)."""
     evidence = evidence_of(ledger, ref, to.agent)
+    if evidence is None:
+        others = (ledger.tenant, ref) in ledger.tables.known_by
+        return Judged(None, (Code.OTHER_AGENT if others else Code.SOURCE_MISSING,), own_words=False)
     codes: list[Code] = []
     if (ledger.tenant, ref) in ledger.tables.deleted:
         codes.append(Code.SOURCE_DELETED)
     own_words = False
-    if evidence is None:
-        others = ledger.tables.known_by.get((ledger.tenant, ref)) is not None
-        if not codes or others:
-            codes.append(Code.OTHER_AGENT if others else Code.SOURCE_MISSING)
-    elif evidence.over:
+    if evidence.over:
         codes.append(Code.LEAF_LIMIT)
     elif not evidence.leaves:
         codes.append(Code.SOURCE_UNKNOWN)

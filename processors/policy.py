@@ -1,4 +1,4 @@
-"""Decides which policy is in force for a room: the meet of the version it started with and every later one (R-POL-1)."""
+"""Decides which policy holds for a room: the meet of the version it started with and every later one (R-POL-1)."""
 
 from __future__ import annotations
 

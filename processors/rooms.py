@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from turngate.processors.bounds import account, covered, known_listing, standing
+from turngate.processors.bounds import account, applies, covered, standing
 from turngate.processors.ledger import Ledger
 from turngate.processors.rows import Event, Listing, Page, Refresh, Room, RoomLog, Roster
 from turngate.schemas.canonical import digest
@@ -80,7 +80,7 @@ def _drop_pages(ledger: Ledger, refresh: str, under_way: Refresh) -> None:
 
 
 def _complete(ledger: Ledger, record: MembershipPage, pages: list[Page]) -> Listing | None:
-    """All pages are there: the listing becomes the current one, if it says enough and is neither old nor of the future."""
+    """All pages are there: the listing becomes current, if it says enough and is neither old nor of the future."""
     first = pages[0]
     if any(p.failed for p in pages) or first.kind is None or first.visibility is None:
         return None  # R-ROOM-7
@@ -133,22 +133,29 @@ def _settle_in(ledger: Ledger, record: MembershipPage, row: Room, listing: Listi
 
 
 def _roster(pages: list[Page]) -> Roster:
-    """Who was listed. Whoever is listed as two things is the lesser one."""
+    """Who was listed. Whoever is listed as two things is the lesser one, and in those workspaces that all name."""
     by: dict[MemberKind, set[str]] = {kind: set() for kind in MemberKind}
-    memberships: dict[str, tuple[str, ...]] = {}
+    further: dict[str, set[str]] = {}
     for page in pages:
         for reader, kind, workspaces in page.members:
-            if kind is MemberKind.MEMBER and (workspaces or reader in memberships or reader in by[kind]):
-                known = memberships.get(reader, () if reader in by[kind] else workspaces)
-                memberships[reader] = tuple(sorted(set(known).intersection(workspaces)))
+            if kind is MemberKind.MEMBER and (workspaces or reader in by[kind]):
+                known = further.get(reader, set() if reader in by[kind] else set(workspaces))
+                further[reader] = known.intersection(workspaces)
             by[kind].add(reader)
     guests = by[MemberKind.GUEST] | by[MemberKind.EXTERNAL]
     bots = by[MemberKind.BOT] - guests
     selves = by[MemberKind.SELF] - guests - bots
     members = by[MemberKind.MEMBER] - guests - bots - selves
-    memberships = {r: memberships[r] for r in sorted(memberships) if r in members and memberships[r]}
-    parts = [sorted(x) for x in (members, guests, bots, selves)]
-    return Roster(*map(tuple, parts), memberships, digest([*parts, memberships]))  # type: ignore[arg-type]
+    memberships = {r: tuple(sorted(further[r])) for r in sorted(further) if r in members and further[r]}
+    parts = [sorted(part) for part in (members, guests, bots, selves)]
+    return Roster(
+        members=tuple(parts[0]),
+        guests=tuple(parts[1]),
+        bots=tuple(parts[2]),
+        selves=tuple(parts[3]),
+        memberships=memberships,
+        digest=digest([*parts, memberships]),
+    )
 
 
 def membership_changed(ledger: Ledger, record: MembershipChanged) -> None:
@@ -216,9 +223,9 @@ def _needed(ledger: Ledger, room: str, log: RoomLog, event: Event) -> bool:
         if event.agent is not None and event.agent != agent:
             continue
         row = ledger.room(agent, room)
-        if any(event.at >= p.at for p in row.pending):
+        listings = [row.listing, *(p.before for p in row.pending)]
+        if row.listing is None or any(x is not None and applies(event, x) for x in listings):
             return True
-        current = known_listing(ledger, agent, room) or row.listing
-        if current is None or event.latest > current.arrived or event.at >= current.started_at:
+        if any(event.at >= p.at for p in row.pending):
             return True
     return False

@@ -37,7 +37,7 @@ class Roster:
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """A complete listing of a room. `arrived`: the arrival that completed it; `refreshes`: those that started with it."""
+    """A complete listing. `arrived`: the arrival that completed it; `refreshes`: those complete that began with it."""
 
     started_at: int
     arrived: int
@@ -50,11 +50,16 @@ class Listing:
 
 @dataclass(frozen=True, slots=True)
 class Pending:
-    """A leaf that the next listing may settle (R-AUD-9): of which ref, the how-manieth, and when its message was said."""
+    """A leaf that the next listing may settle (R-AUD-9): its ref, its place among the ref's leaves, when it was said.
+
+    `before` is the listing known then, and `audience` the digest of whom that made readers; both null where none was.
+    """
 
     ref: str
     leaf: int
     at: int
+    before: Listing | None = None
+    audience: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +93,7 @@ class Event:
 
 @dataclass(frozen=True, slots=True)
 class RoomLog:
-    """What happened to a room since its listings: events, and when it last became something else, for whom (null: all)."""
+    """What happened to a room: events, and when it last became something else, for whom (null: all agents)."""
 
     events: tuple[Event, ...] = ()
     changed: tuple[tuple[str | None, int], ...] = ()
