@@ -61,7 +61,7 @@ def wire_schema(schema: Any) -> Any:
 
 def crc64(schema: Any) -> bytes:
     """The CRC-64-AVRO fingerprint of a schema as it stands in single-object encoding."""
-    return bytes.fromhex(fingerprint(to_parsing_canonical_form(schema), "CRC-64-AVRO"))[::-1]
+    return bytes.fromhex(fingerprint(to_parsing_canonical_form(schema), "CRC-64-AVRO"))  # its hex is little-endian
 
 
 def _known() -> tuple[dict[str, Any], dict[str, bytes], dict[bytes, _Schema]]:

@@ -1,0 +1,180 @@
+"""Every record survives the way through bytes, and any bytes at all give a record or `Undecodable` (R-RUN-5)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import fastavro
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.schemas.strategies import ANY_RECORD, BY_RECORD
+from turngate.schemas.avro_schema import versions
+from turngate.schemas.catalog import RECORDS
+from turngate.schemas.codec import CONFLUENT, SINGLE_OBJECT, Codec, Undecodable, Unencodable, crc64, wire_schema
+from turngate.schemas.inputs import ProofRevoked, Record, Tick
+
+NAMES = sorted(RECORDS)
+
+
+class InMemory:
+    """A registry that gave each record's newest schema the number of its name."""
+
+    def id_of(self, record: str) -> int:
+        return NAMES.index(record)
+
+    def schema_of(self, schema_id: int) -> tuple[str, Any] | None:
+        if schema_id >= len(NAMES):
+            return None
+        schema = wire_schema(versions(NAMES[schema_id])[-1])
+        return NAMES[schema_id], fastavro.parse_schema(schema, named_schemas={})
+
+
+SINGLE = Codec()
+FRAMED = Codec(InMemory())
+
+
+def _decoded(codec: Codec, data: bytes | None) -> Record | None:
+    """A record, or None where it was refused; anything else that is raised fails the test."""
+    try:
+        return codec.decode(data)
+    except Undecodable as error:
+        refused = error.schema
+    assert refused is None or refused in RECORDS
+    return None
+
+
+@pytest.mark.parametrize("name", NAMES)
+@settings(max_examples=30)
+@given(data=st.data())
+def test_every_record_comes_back_as_it_was(name: str, data: st.DataObject) -> None:
+    record = data.draw(BY_RECORD[name])
+    for codec in (SINGLE, FRAMED):
+        assert codec.decode(codec.encode(record)) == record
+
+
+@given(ANY_RECORD)
+def test_equal_records_have_equal_bytes(record: Record) -> None:
+    again = type(record).model_validate(record.model_dump(by_alias=True))
+    assert SINGLE.encode(again) == SINGLE.encode(record)
+
+
+@settings(max_examples=300)
+@given(st.binary(max_size=200))
+def test_any_bytes_are_a_record_or_refused(data: bytes) -> None:
+    for codec in (SINGLE, FRAMED):
+        _decoded(codec, data)
+
+
+@settings(max_examples=300)
+@given(st.sampled_from(NAMES), st.binary(max_size=200))
+def test_any_bytes_behind_a_known_schemas_mark_are_a_record_or_refused(name: str, data: bytes) -> None:
+    _decoded(SINGLE, SINGLE_OBJECT + crc64(versions(name)[-1]) + data)
+    _decoded(FRAMED, CONFLUENT + NAMES.index(name).to_bytes(4, "big") + data)
+
+
+@settings(max_examples=300)
+@given(ANY_RECORD, st.data())
+def test_a_damaged_record_is_a_record_or_refused(record: Record, data: st.DataObject) -> None:
+    for codec in (SINGLE, FRAMED):
+        whole = codec.encode(record)
+        at = data.draw(st.integers(0, len(whole) - 1))
+        flipped = bytearray(whole)
+        flipped[at] ^= data.draw(st.integers(1, 255))
+        _decoded(codec, bytes(flipped))
+        _decoded(codec, whole[:at] + data.draw(st.binary(max_size=12)) + whole[at:])
+        _decoded(codec, whole[:at] + whole[at + 1 :])
+
+
+@settings(max_examples=50)
+@given(ANY_RECORD)
+def test_a_shortened_or_lengthened_record_is_refused(record: Record) -> None:
+    for codec in (SINGLE, FRAMED):
+        whole = codec.encode(record)
+        for end in range(len(whole)):
+            with pytest.raises(Undecodable):
+                codec.decode(whole[:end])
+        with pytest.raises(Undecodable):
+            codec.decode(whole + b"\x00")
+
+
+@pytest.mark.parametrize("data", [None, b"", b"\x00", b"\xc3", b"\xc3\x01", b"\x00\x00\x00\x00", b"{}", b"\xff" * 40])
+def test_what_is_no_frame_names_no_schema(data: bytes | None) -> None:
+    for codec in (SINGLE, FRAMED):
+        with pytest.raises(Undecodable) as refused:
+            codec.decode(data)
+        assert refused.value.schema is None
+
+
+@pytest.mark.parametrize("size", [2**31, 2**62, -1, -(2**62)])
+def test_a_length_that_is_a_lie_costs_no_memory(size: int) -> None:
+    zigzag, prefix = (size << 1) ^ (size >> 63), bytearray()
+    while zigzag > 0x7F:
+        prefix.append(zigzag & 0x7F | 0x80)
+        zigzag >>= 7
+    prefix.append(zigzag)
+    for name in ("Tick", "TurnDrafted"):
+        with pytest.raises(Undecodable):
+            SINGLE.decode(SINGLE_OBJECT + crc64(versions(name)[-1]) + bytes(prefix) + b"x" * 10)
+
+
+def test_a_record_that_its_model_refuses_is_undecodable_by_name() -> None:
+    fields = {"tenant": "Not A Tenant", "at": 1}
+    with pytest.raises(Undecodable) as refused:
+        SINGLE.decode(SINGLE.encode_fields("Tick", fields))
+    assert refused.value.schema == "Tick"
+    assert "Not A Tenant" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"tenant": "acme", "at": 1},
+        {"tenant": "acme", "at": "soon", "proof": "p"},
+        {"tenant": "acme", "at": 2**63, "proof": "p"},
+        {"tenant": "acme", "at": 1, "proof": None},
+        {"tenant": "acme", "at": 1, "proof": "\ud800"},
+    ],
+    ids=["a field is missing", "of another type", "too large", "null", "no Unicode text"],
+)
+def test_fields_that_make_no_record_are_unencodable(fields: dict[str, object]) -> None:
+    with pytest.raises(Unencodable, match="ProofRevoked"):
+        SINGLE.encode_fields("ProofRevoked", fields)
+
+
+def test_a_name_that_is_no_records_is_a_mistake_of_the_caller() -> None:
+    with pytest.raises(KeyError):
+        SINGLE.encode_fields("Nothing", {})
+
+
+def test_the_single_object_encoding_is_avros() -> None:
+    """Avro 1.12, "Single object encoding": C3 01, the little-endian CRC-64-AVRO of the writer's schema, the datum."""
+    whole = SINGLE.encode(Tick(tenant="7", at=1))
+    assert whole[:2] == b"\xc3\x01"
+    assert int.from_bytes(whole[2:10], "little") == _rabin(_canonical("Tick"))
+    assert whole[10:] == b"\x027\x02"
+
+
+def test_two_records_with_equal_fields_do_not_pass_for_one_another() -> None:
+    proof = SINGLE.encode(ProofRevoked(tenant="acme", at=1, proof="p"))
+    assert SINGLE.decode(proof) == ProofRevoked(tenant="acme", at=1, proof="p")
+    approval = SINGLE_OBJECT + crc64(versions("ApprovalWithdrawn")[-1]) + proof[10:]
+    assert type(SINGLE.decode(approval)).__name__ == "ApprovalWithdrawn"
+
+
+def _canonical(name: str) -> bytes:
+    """The parsing canonical form of a record of plain fields, written by hand from the specification."""
+    fields = '{"name":"tenant","type":"string"},{"name":"at","type":"long"}'
+    return f'{{"name":"turngate.v1.{name}","type":"record","fields":[{fields}]}}'.encode()
+
+
+def _rabin(data: bytes) -> int:
+    """CRC-64-AVRO as the specification defines it."""
+    empty, mask = 0xC15D213AA4D7A795, 2**64 - 1
+    fingerprint = empty
+    for byte in data:
+        fingerprint ^= byte
+        for _ in range(8):
+            fingerprint = (fingerprint >> 1) ^ (empty & -(fingerprint & 1) & mask)
+    return fingerprint
