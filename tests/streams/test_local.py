@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -23,11 +24,15 @@ from tests.streams.world import (
     policy,
     tick,
 )
+from turngate.processors.engine import Engine
 from turngate.schemas.catalog import APPLIED, INPUT_TOPICS
 from turngate.schemas.outputs import StretchApplied
 from turngate.streams.local_log import Append, LocalLog
 from turngate.streams.local_runtime import Runtime
 from turngate.streams.log import LogError, Message
+
+BOTH = pytest.mark.parametrize("restore", [Chain.restore, Engine.restore])
+Restore = Callable[..., Chain | Engine]
 
 
 def runtime(log: LocalLog) -> Runtime[Chain]:
@@ -38,7 +43,7 @@ def append(log: LocalLog, given: Sequence[Input]) -> None:
     log.append_many(Append(i.topic, i.key, i.value, i.timestamp, headers=i.headers) for i in given)
 
 
-def feed(run: Runtime[Chain], given: Sequence[Input]) -> list[Message]:
+def feed(run: Runtime[Any], given: Sequence[Input]) -> list[Message]:
     out = []
     for i in given:
         out += run.feed(i.topic, i.key, i.value, i.timestamp, i.headers)
@@ -102,11 +107,12 @@ def test_fed_records_are_applied_in_the_order_in_which_they_came() -> None:
         ]
 
 
+@BOTH
 @settings(max_examples=40, deadline=None)
-@given(inputs())
-def test_feeding_is_the_same_as_waiting_for_each_record(given: list[Input]) -> None:
+@given(given=inputs())
+def test_feeding_is_the_same_as_waiting_for_each_record(restore: Restore, given: list[Input]) -> None:
     with LocalLog() as one_by_one, LocalLog() as together:
-        run, other = runtime(one_by_one), runtime(together)
+        run, other = Runtime(one_by_one, restore), Runtime(together, restore)
         waited = []
         for i in given:
             append(one_by_one, [i])
@@ -143,23 +149,26 @@ def test_much_that_waits_is_applied_in_bounded_pieces_with_the_drafts_at_the_end
         assert run.engine.applied[-1] == ("turn-drafts", 0)
 
 
-@settings(max_examples=60, deadline=None)
-@given(inputs(), st.data())
-def test_a_restart_anywhere_leaves_the_state_as_if_it_had_not_been(given: list[Input], data: st.DataObject) -> None:
+@BOTH
+@settings(max_examples=50, deadline=None)
+@given(given=inputs(), data=st.data())
+def test_a_restart_anywhere_leaves_the_state_as_if_it_had_not_been(
+    restore: Restore, given: list[Input], data: st.DataObject
+) -> None:
     """R-RUN-4: cut at random, with a new runtime from the checkpoint after each cut."""
     cuts = data.draw(st.lists(st.booleans(), min_size=len(given), max_size=len(given)))
     with LocalLog() as log, LocalLog() as other:
-        run, restarted = runtime(log), runtime(other)
+        run, restarted = Runtime(log, restore), Runtime(other, restore)
         outputs, others = [], []
         for i, cut in zip(given, cuts, strict=True):
             append(log, [i])
             append(other, [i])
             outputs += run.step()
             if cut:
-                restarted = runtime(other)
+                restarted = Runtime(other, restore)
             others += restarted.step()
         assert outputs == others
-        assert runtime(other).engine.state.digest() == run.engine.state.digest()
+        assert Runtime(other, restore).engine.state.digest() == run.engine.state.digest()
         assert dict(other.checkpoint(0).entries) == dict(run.engine.state.entries())
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import pytest
@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from tests.streams.chain import Chain
 from tests.streams.world import CODEC, ROOMS, Input, a_delivered_turn, draft, inputs, message, tick
+from turngate.processors.engine import Engine
 from turngate.schemas.catalog import APPLIED, DRAFTS, INPUT_TOPICS
 from turngate.schemas.outputs import StretchApplied
 from turngate.streams.fold import Fold
@@ -37,9 +38,9 @@ def holding(given: Sequence[Input], gaps: Sequence[int] = ()) -> LocalLog:
     return log
 
 
-def carried(log: LocalLog, data: st.DataObject) -> Recorded:
+def carried(log: LocalLog, restore: Callable[..., Chain | Engine], data: st.DataObject) -> Recorded:
     """Apply a log in stretches that end anywhere on any topic, some of them late, as a broker's fetches may."""
-    engine = Chain()
+    engine = restore([], None)
     fold = Fold(0, engine, CODEC)
     outputs: list[Outgoing] = []
     ends = {topic: log.end(topic, 0) for topic in INPUT_TOPICS if log.end(topic, 0)}
@@ -54,28 +55,32 @@ def carried(log: LocalLog, data: st.DataObject) -> Recorded:
     return Recorded(outputs, [s for s in stretches if isinstance(s, StretchApplied)], engine.state.digest())
 
 
-@settings(max_examples=80, deadline=None)
-@given(inputs(max_size=20), st.lists(st.sampled_from([0, 0, 0, 1, 3]), max_size=25), st.data())
+@pytest.mark.parametrize("restore", [Chain.restore, Engine.restore])
+@settings(max_examples=50, deadline=None)
+@given(given=inputs(max_size=20), gaps=st.lists(st.sampled_from([0, 0, 0, 1, 3]), max_size=25), data=st.data())
 def test_a_replay_of_any_stretches_gives_the_same_bytes(
-    given: list[Input], gaps: list[int], data: st.DataObject
+    restore: Callable[..., Chain | Engine], given: list[Input], gaps: list[int], data: st.DataObject
 ) -> None:
     with holding(given, gaps) as original, holding(given, gaps) as copy:
-        recorded = carried(original, data)
-        run = Runtime(copy, Chain.restore)
+        recorded = carried(original, restore, data)
+        run = Runtime(copy, restore)
         replayed = list(run.replay(recorded.stretches))
         assert [Outgoing(m.topic, m.key, m.value, m.headers) for m in replayed] == recorded.outputs
         assert run.engine.state.digest() == recorded.digest
-        assert Runtime(copy, Chain.restore).engine.state.digest() == recorded.digest
+        assert Runtime(copy, restore).engine.state.digest() == recorded.digest
 
 
+@pytest.mark.parametrize("restore", [Chain.restore, Engine.restore])
 @settings(max_examples=30, deadline=None)
-@given(inputs(max_size=20), st.data())
-def test_a_replay_may_be_interrupted_and_gone_on_with(given: list[Input], data: st.DataObject) -> None:
+@given(given=inputs(max_size=20), data=st.data())
+def test_a_replay_may_be_interrupted_and_gone_on_with(
+    restore: Callable[..., Chain | Engine], given: list[Input], data: st.DataObject
+) -> None:
     with holding(given) as original, holding(given) as copy:
-        recorded = carried(original, data)
+        recorded = carried(original, restore, data)
         cut = data.draw(st.integers(0, len(recorded.stretches)))
-        replayed = list(Runtime(copy, Chain.restore).replay(recorded.stretches[:cut]))
-        replayed += Runtime(copy, Chain.restore).replay(recorded.stretches[cut:])
+        replayed = list(Runtime(copy, restore).replay(recorded.stretches[:cut]))
+        replayed += Runtime(copy, restore).replay(recorded.stretches[cut:])
         assert [Outgoing(m.topic, m.key, m.value, m.headers) for m in replayed] == recorded.outputs
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -105,52 +106,63 @@ def a_delivered_turn(tenant: str = "acme", start: int = 0, turn: str = "t1") -> 
     ]
 
 
-_NUMBERS = st.integers(0, 4)
-_REFS = st.lists(st.tuples(st.sampled_from(ROOMS), _NUMBERS), max_size=2)
+Move = Callable[[int], Input]
 
 
-def _moves(tenant: str, room: str) -> st.SearchStrategy[Any]:
-    """One thing that happens, as a function of when it does."""
+def _what_happens(tenant: str, room: str, said: list[str]) -> st.SearchStrategy[Move]:
+    """One thing that happens, as a function of when it does; what is drafted is mostly made of what was `said`."""
+    number = st.integers(0, 4)
+    refs = st.lists(st.sampled_from(said) if said else number.map(lambda n: ref(room, n)), min_size=1, max_size=2)
     readers = st.sets(st.sampled_from(READERS), min_size=1).map(lambda rs: tuple(sorted(rs)))
     change = st.tuples(st.sampled_from(READERS), st.sampled_from(["joined", "left"]))
+
+    def spoken(number: int) -> Move:
+        def move(at: int) -> Input:
+            said.append(ref(room, number))
+            return message(at, room, number, tenant)
+
+        return move
+
+    def drafted(number: int, exposed: list[str]) -> Move:
+        return lambda at: draft(at, room, f"t{number}", tuple(exposed), tenant)
+
+    def asked(number: int, candidates: list[str]) -> Move:
+        ids = {"request": f"r{number}", "turn": f"t{number}"}
+        return lambda at: an("ContextRequested", at, tenant, room=room, candidates=candidates, **ids)
+
+    def changed(reader: str, change: str) -> Move:
+        return lambda at: an("MembershipChanged", at, tenant, room=room, reader=reader, kind="member", change=change)
+
+    def garbage(topic: str, value: bytes) -> Move:
+        return lambda at: Input(topic, tenant.encode(), value, EPOCH + at)
+
+    drafts = st.builds(drafted, st.integers(0, 20), refs)
+    messages = st.builds(spoken, number)
     return st.one_of(
+        drafts,
+        drafts,
+        messages,
+        messages,
         readers.map(lambda rs: lambda at: listing(at, room, rs, tenant)),
-        _NUMBERS.map(lambda n: lambda at: message(at, room, n, tenant)),
-        change.map(
-            lambda c: lambda at: an("MembershipChanged", at, tenant, room=room, reader=c[0], kind="member", change=c[1])
-        ),
-        st.tuples(_NUMBERS, _REFS).map(
-            lambda d: lambda at: draft(at, room, f"t{d[0]}", tuple(ref(*r) for r in d[1]), tenant)
-        ),
-        st.tuples(_NUMBERS, _REFS).map(
-            lambda d: (
-                lambda at: an(
-                    "ContextRequested",
-                    at,
-                    tenant,
-                    room=room,
-                    request=f"r{d[0]}",
-                    turn=f"t{d[0]}",
-                    candidates=tuple(ref(*r) for r in d[1]),
-                )
-            )
-        ),
+        change.map(lambda c: changed(*c)),
+        st.builds(asked, number, refs),
         st.just(lambda at: an("RoomChanged", at, tenant, room=room, what="converted")),
         st.just(tick),
-        st.tuples(st.sampled_from(sorted(INPUT_TOPICS)), st.binary(max_size=12)).map(
-            lambda g: lambda at: Input(g[0], tenant.encode(), g[1], EPOCH + at)
-        ),
+        st.builds(garbage, st.sampled_from(sorted(INPUT_TOPICS)), st.binary(max_size=12)),
     )
 
 
 @st.composite
 def inputs(draw: st.DrawFn, max_size: int = 30) -> list[Input]:
     """A stream of inputs of two tenants; broker timestamps mostly grow, and sometimes go back a little."""
-    at = 0
+    at = 2
     made = [policy(0, tenant) for tenant in TENANTS]
     made += [listing(1, room, READERS[:2], tenant) for tenant in TENANTS for room in ROOMS]
+    made += [message(2, ROOMS[0], 0, tenant) for tenant in TENANTS]
+    said = {tenant: [ref(ROOMS[0], 0)] for tenant in TENANTS}
     for _ in range(draw(st.integers(0, max_size))):
-        at += draw(st.sampled_from([0, 1, 500, 1000, 6000, 61_000]))
-        move = draw(_moves(draw(st.sampled_from(TENANTS)), draw(st.sampled_from(ROOMS))))
-        made.append(move(max(0, at - draw(st.sampled_from([0, 0, 0, 700])))))
+        at += draw(st.sampled_from([0, 1, 500, 500, 1000, 1000, 6000, 61_000]))
+        tenant, room = draw(st.sampled_from(TENANTS)), draw(st.sampled_from(ROOMS))
+        happens = draw(_what_happens(tenant, room, said[tenant]))
+        made.append(happens(max(0, at - draw(st.sampled_from([0, 0, 0, 700])))))
     return made
