@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 
 from pyroaring import BitMap
 
@@ -42,6 +43,22 @@ def audience_digest(audience: Audience) -> str:
     return digest(audience.model_dump(mode="json"))
 
 
+@dataclass(frozen=True, slots=True)
+class Keyed:
+    """An audience with a key that names it: equal keys, equal audiences."""
+
+    audience: Audience
+    key: str
+
+
+def keyed(audience: Audience) -> Keyed:
+    """An audience with its address."""
+    return Keyed(audience, audience_digest(audience))
+
+
+KEYED_UNKNOWN = keyed(UNKNOWN)
+
+
 def intersection(a: Audience, b: Audience) -> Audience:
     """What both cover: workspaces in both, and readers of either side whom the other covers (R-AUD-9, R-POL-1)."""
     if a.scope is Scope.PUBLIC or b.scope is Scope.UNKNOWN:
@@ -77,6 +94,8 @@ class Sets:
 
     #: Remembered answers beyond this are dropped all at once; they cost a few microseconds each to find again.
     LIMIT = 200_000
+    #: Bitmaps beyond this are dropped all at once; one of 50 000 readers takes some 10 KB.
+    MOST_BITMAPS = 10_000
 
     def __init__(self) -> None:
         self._numbers: dict[str, int] = {}
@@ -98,15 +117,9 @@ class Sets:
             self._within[d_key, s_key] = known
         return known
 
-    def forget(self, key: str) -> None:
-        """Drop the bitmaps of an audience that is no longer used."""
-        self._members.pop(key, None)
-        for pair in [p for p in self._full if p[0] == key]:
-            del self._full[pair]
-
-    def extend(self, base_key: str, base: Audience, key: str, readers: Iterable[str]) -> None:
+    def extend(self, base: Keyed, key: str, readers: Iterable[str]) -> None:
         """Make the bitmap of an audience that is `base` and a few more readers, without looking at all of them."""
-        members = self._bitmap(base_key, base).copy()
+        members = self._bitmap(base.key, base.audience).copy()
         members.update(self._number(r) for r in readers)
         self._members[key] = members
 
@@ -137,6 +150,9 @@ class Sets:
     def _bitmap(self, key: str, audience: Audience) -> BitMap:
         found = self._members.get(key)
         if found is None:
+            if len(self._members) >= self.MOST_BITMAPS:
+                self._members.clear()
+                self._full.clear()
             found = self._members[key] = BitMap(map(self._number, audience.readers))
         return found
 

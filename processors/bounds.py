@@ -1,12 +1,14 @@
-"""Decides who can read a room: the bounds of its current listing and of what happened since (R-ROOM-1, 4 to 7, 10)."""
+"""Decides who can read a room, by its current listing and what happened since (R-ROOM-1, 4 to 7, 10)."""
 
 from __future__ import annotations
 
 import bisect
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cached_property
 
-from turngate.processors.audience import audience_digest, listed, namespace
+from turngate.processors.accounts import Joiner, account, covered
+from turngate.processors.audience import Keyed, Sets, keyed, listed, namespace
 from turngate.processors.ledger import Ledger
 from turngate.processors.policy import Effective
 from turngate.processors.rows import Event, Listing, Roster
@@ -14,20 +16,63 @@ from turngate.schemas.canonical import digest
 from turngate.schemas.shapes import Audience, MemberKind, RoomKind, Visibility
 
 
-@dataclass(frozen=True, slots=True)
+class Listed:
+    """Whom a listing alone makes readers, under a policy."""
+
+    def __init__(self, audience: Audience) -> None:
+        self.audience = audience
+        self.readers = frozenset(audience.readers)
+        self.guests = frozenset(audience.guests)
+
+    @cached_property
+    def keyed(self) -> Keyed:
+        """The audience with its address."""
+        return keyed(self.audience)
+
+    def covers(self, joiner: Joiner) -> bool:
+        """Whether it has this account already, as what it joins as (R-ROOM-6)."""
+        if joiner.reader in self.readers:
+            return joiner.guest == (joiner.reader in self.guests)
+        return joiner.inside(self.audience.workspaces)
+
+
 class Bounds:
-    """The readers certain to be permitted (`lower`) and all possible ones (`upper`), each with a key that names it.
+    """The readers certain to be permitted (`lower`) and all possible ones (`upper`), each worked out when asked for."""
 
-    `listed`: whom the listing alone made readers. `joined`: somebody has joined since the listing whom the two do not
-    both cover without that.
-    """
+    def __init__(self, by_listing: Listed, left: frozenset[str], joins: tuple[Joiner, ...], sets: Sets) -> None:
+        self.listed = by_listing
+        self._left = left
+        self._new = tuple(j for j in joins if not by_listing.covers(j))
+        self._sets = sets
+        #: Somebody has joined since the listing whom the two bounds do not both cover without that.
+        self.joined = bool(self._new) or any(not self._certain(j) for j in joins)
 
-    lower: Audience
-    lower_key: str
-    upper: Audience
-    upper_key: str
-    listed: Audience
-    joined: bool
+    @cached_property
+    def lower(self) -> Keyed:
+        """Whoever left is certain no more, and who joined is not yet (R-ROOM-4)."""
+        if not self._left.intersection(self.listed.readers):
+            return self.listed.keyed
+        return keyed(without(self.listed.audience, self._left))
+
+    @cached_property
+    def upper(self) -> Keyed:
+        """Whoever joined is possible, and who left still is (R-ROOM-4)."""
+        if not self._new:
+            return self.listed.keyed
+        base = self.listed.keyed
+        key = digest([base.key, [[j.reader, j.guest, list(j.full)] for j in self._new]])
+        self._sets.extend(base, key, [j.reader for j in self._new])
+        return Keyed(with_joiners(base.audience, self._new), key)
+
+    def cover(self, joiner: Joiner) -> bool:
+        """Whether both bounds have this account already, as what it joins as."""
+        possible = self.listed.covers(joiner) or (bool(self._new) and covered(self.upper.audience, joiner))
+        return possible and self._certain(joiner)
+
+    def _certain(self, joiner: Joiner) -> bool:
+        if joiner.reader in self._left:
+            return joiner.inside(self.listed.audience.workspaces)
+        return self.listed.covers(joiner)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,35 +100,8 @@ class Standing:
             and self.listing.kind is RoomKind.DIRECT
             and self.listing.visibility is Visibility.MEMBERS
             and self.bounds is not None
-            and len(self.bounds.upper.readers) == 1
+            and len(self.bounds.upper.audience.readers) == 1
         )
-
-
-@dataclass(frozen=True, slots=True)
-class Joiner:
-    """An account as it counts under a policy: a reader or not, a guest or a full member of `full`."""
-
-    reader: str
-    guest: bool
-    full: tuple[str, ...]
-
-    @property
-    def further(self) -> tuple[str, ...]:
-        """Further workspaces of which it is a full member, beside its id's own."""
-        return () if self.guest else self.full[1:]
-
-
-def account(
-    reader: str, kind: MemberKind, workspaces: Iterable[str], own: tuple[str, ...], trusted: tuple[str, ...]
-) -> Joiner | None:
-    """What an account is to a room (R-ROOM-7); None for the agent's own, which is no reader."""
-    if kind is MemberKind.SELF and reader in own:
-        return None
-    if kind is MemberKind.MEMBER:
-        return Joiner(reader, guest=False, full=(namespace(reader), *workspaces))
-    if kind in (MemberKind.BOT, MemberKind.SELF) and reader in trusted:
-        return Joiner(reader, guest=False, full=(namespace(reader),))
-    return Joiner(reader, guest=True, full=())
 
 
 def changed_at(ledger: Ledger, agent: str, room: str) -> int | None:
@@ -101,28 +119,32 @@ def known_listing(ledger: Ledger, agent: str, room: str) -> Listing | None:
 
 def standing(ledger: Ledger, agent: str, room: str) -> Standing:
     """What the agent knows of the room now."""
-    row = ledger.room(agent, room)
+    skewed = ledger.room(agent, room).skewed
     listing = known_listing(ledger, agent, room)
     if listing is None or listing.visibility is Visibility.OPEN:
-        return Standing(listing, None, row.skewed)
-    policy = ledger.policy(room)
+        return Standing(listing, None, skewed)
+    by_listing = current(ledger, agent, room, listing)
     events = ledger.room_log(room).events
-    roster = ledger.tables.rosters.get((ledger.tenant, agent, room))
-    if roster is None:
-        raise LookupError("a listing without its roster")
-    basis = (listing, roster, events, policy.accounts(agent), policy.settings.trusted_bots)
     cached = ledger.caches.bounds.get((agent, room))
-    if cached is None or not _same(cached[0], basis):
-        cached = (basis, _bounds(ledger, agent, listing, roster, events, policy))
-        ledger.caches.bounds[agent, room] = cached
-    return Standing(listing, cached[1], row.skewed)
+    if cached is None or cached[0] is not by_listing or cached[1] is not events:
+        bounds = _bounds(ledger, agent, room, listing, by_listing, events)
+        cached = ledger.caches.bounds[agent, room] = (by_listing, events, bounds)
+    return Standing(listing, cached[2], skewed)
 
 
-def _same(a: tuple[object, ...], b: tuple[object, ...]) -> bool:
-    return a[0] is b[0] and a[1] is b[1] and a[2] is b[2] and a[3:] == b[3:]
+def current(ledger: Ledger, agent: str, room: str, listing: Listing) -> Listed:
+    """Whom the room's current listing alone makes readers, under the policy in force."""
+    roster = ledger.tables.rosters.rows[ledger.tenant, agent, room]
+    policy = ledger.policy(room)
+    terms = (policy.accounts(agent), policy.settings.trusted_bots, listing.visibility, listing.workspaces)
+    cached = ledger.caches.listed.get((agent, room))
+    if cached is None or cached[0] is not roster or cached[1] != terms:
+        cached = ledger.caches.listed[agent, room] = (roster, terms, Listed(_base(listing, roster, policy, agent)))
+    found: Listed = cached[2]
+    return found
 
 
-def base(listing: Listing, roster: Roster, policy: Effective, agent: str) -> Audience:
+def _base(listing: Listing, roster: Roster, policy: Effective, agent: str) -> Audience:
     """The audience of a listing alone. Of one of a whole workspace, listed are those who are full members of none."""
     own, trusted = policy.accounts(agent), policy.settings.trusted_bots
     readers, guests = set(roster.members), set(roster.guests)
@@ -133,12 +155,25 @@ def base(listing: Listing, roster: Roster, policy: Effective, agent: str) -> Aud
                 (guests if found.guest else readers).add(name)
     if listing.visibility is Visibility.MEMBERS:
         return listed(readers | guests, guests, (), roster.memberships)
-    plain = {r for r in readers - guests if not _full(roster, r).intersection(listing.workspaces)}
+    inside = set(listing.workspaces)
+    plain = {r for r in readers - guests if not inside.intersection((namespace(r), *roster.memberships.get(r, ())))}
     return listed(plain | guests, guests, listing.workspaces, roster.memberships)
 
 
-def _full(roster: Roster, reader: str) -> set[str]:
-    return {namespace(reader), *roster.memberships.get(reader, ())}
+def _bounds(
+    ledger: Ledger, agent: str, room: str, listing: Listing, by_listing: Listed, events: tuple[Event, ...]
+) -> Bounds:
+    policy = ledger.policy(room)
+    own, trusted = policy.accounts(agent), policy.settings.trusted_bots
+    joins: dict[Joiner, None] = {}
+    left: set[str] = set()
+    for event in since(events, agent, listing):
+        found = account(event.reader, event.kind, event.workspaces, own, trusted)
+        if not event.joined:
+            left.add(event.reader)
+        elif found is not None:
+            joins[found] = None
+    return Bounds(by_listing, frozenset(left), tuple(joins), ledger.caches.sets)
 
 
 def since(events: Iterable[Event], agent: str, listing: Listing) -> list[Event]:
@@ -151,42 +186,11 @@ def applies(event: Event, listing: Listing) -> bool:
     return event.latest > listing.arrived or event.at >= listing.started_at
 
 
-def covered(audience: Audience, joiner: Joiner) -> bool:
-    """Whether an audience has this account already, as what it joins as (R-ROOM-6)."""
-    if joiner.reader in audience.readers:
-        return joiner.guest == (joiner.reader in audience.guests)
-    return any(w in audience.workspaces for w in joiner.full)
-
-
-def _bounds(
-    ledger: Ledger, agent: str, listing: Listing, roster: Roster, events: tuple[Event, ...], policy: Effective
-) -> Bounds:
-    lower = upper = base(listing, roster, policy, agent)
-    lower_key = base_key = audience_digest(lower)
-    own, trusted = policy.accounts(agent), policy.settings.trusted_bots
-    joiners: list[Joiner] = []
-    left: set[str] = set()
-    for event in since(events, agent, listing):
-        found = account(event.reader, event.kind, event.workspaces, own, trusted)
-        if not event.joined:
-            left.add(event.reader)
-        elif found is not None:
-            joiners.append(found)
-    if left.intersection(lower.readers):
-        lower = without(lower, left)
-        lower_key = audience_digest(lower)
-    new = [j for j in joiners if not covered(upper, j)]
-    joined = bool(new) or any(not covered(lower, j) for j in joiners)
-    if not new:
-        return Bounds(lower, lower_key, upper, base_key, upper, joined)
-    upper_key = digest([base_key, [[j.reader, j.guest, list(j.full)] for j in new]])
-    ledger.caches.sets.extend(base_key, upper, upper_key, [j.reader for j in new])
-    return Bounds(lower, lower_key, _with(upper, new), upper_key, upper, joined)
-
-
-def without(audience: Audience, left: set[str]) -> Audience:
+def without(audience: Audience, left: Iterable[str]) -> Audience:
     """The audience less these readers."""
-    gone = left.intersection(audience.readers)
+    gone = set(left).intersection(audience.readers)
+    if not gone:
+        return audience
     return audience.model_copy(
         update={
             "readers": tuple(r for r in audience.readers if r not in gone),
@@ -196,7 +200,7 @@ def without(audience: Audience, left: set[str]) -> Audience:
     )
 
 
-def _with(audience: Audience, joiners: list[Joiner]) -> Audience:
+def with_joiners(audience: Audience, joiners: Iterable[Joiner]) -> Audience:
     """The audience with more possible readers; who is a guest by either account counts as one."""
     readers, guests = list(audience.readers), list(audience.guests)
     memberships = dict(audience.memberships)
@@ -212,6 +216,7 @@ def _with(audience: Audience, joiners: list[Joiner]) -> Audience:
 
 
 def _insert(ascending: list[str], value: str) -> bool:
+    """Insert into a sorted list; False where it is there already."""
     at = bisect.bisect_left(ascending, value)
     if at < len(ascending) and ascending[at] == value:
         return False
@@ -223,9 +228,9 @@ def made_members(audience: Audience, events: list[Event], own: tuple[str, ...], 
     """Whom a listing and the joins and leaves since then made members, each event where it was told first (R-AUD-9)."""
     for event in sorted(events, key=lambda e: e.first):
         if not event.joined:
-            audience = without(audience, {event.reader})
+            audience = without(audience, (event.reader,))
         else:
             found = account(event.reader, event.kind, event.workspaces, own, trusted)
             if found is not None and not covered(audience, found):
-                audience = _with(audience, [found])
+                audience = with_joiners(audience, (found,))
     return audience

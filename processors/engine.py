@@ -42,6 +42,8 @@ class Engine:
         self._due: list[tuple[int, int, Key]] = []
         self._in_room: dict[Key, dict[Key, Waiting]] = {}
         self._as_of: AsOf | None = None
+        self._spots: dict[str, Position] = {}
+        self._partition = 0
 
     @classmethod
     def restore(cls, entries: Iterable[tuple[bytes, bytes]], version: str | None) -> Engine:
@@ -114,13 +116,17 @@ class Engine:
     def _positions(self) -> AsOf:
         """The position after the last record applied, of each topic that has had one (R-RUN-3)."""
         if self._as_of is None:
-            rows = self._tables.clock.rows
             self._as_of = tuple(
-                Position(topic=topic, partition=self._partition, offset=rows["position", topic])
-                for topic in INPUT_TOPICS
-                if ("position", topic) in rows
+                self._spot(topic) for topic in INPUT_TOPICS if ("position", topic) in self._tables.clock
             )
         return self._as_of
+
+    def _spot(self, topic: str) -> Position:
+        offset = self._tables.clock.rows["position", topic]
+        spot = self._spots.get(topic)
+        if spot is None or spot.offset != offset or spot.partition != self._partition:
+            spot = self._spots[topic] = Position(topic=topic, partition=self._partition, offset=offset)
+        return spot
 
     def _ledger(self, tenant: str) -> Ledger:
         caches = self._caches.setdefault(tenant, Caches())

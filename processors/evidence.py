@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from turngate.processors.audience import UNKNOWN
+from turngate.processors.audience import KEYED_UNKNOWN, keyed
 from turngate.processors.bounds import Standing, standing
 from turngate.processors.ledger import Ledger
 from turngate.processors.policy import tool_terms
@@ -46,7 +46,7 @@ def observed(ledger: Ledger, record: MessageObserved) -> None:
     keep_evidence(ledger, ref, record.agent, made)
     if waits:
         settle = ledger.policy(record.room).settings.freshness.settle
-        basis = None if at.bounds is None else ledger.keep_audience(at.bounds.listed)
+        basis = None if at.bounds is None else ledger.keep_audience(at.bounds.listed.keyed)
         pending = Pending(ref, len(before), record.at, at.listing, basis)
         if not made.over:
             row = ledger.room(record.agent, record.room)
@@ -63,7 +63,7 @@ def _said(ledger: Ledger, record: MessageObserved, at: Standing) -> tuple[tuple[
     known = fresh and at.bounds is not None
     leaf = LeafRow(
         agent=record.agent,
-        audience=ledger.keep_audience(at.bounds.lower if known and at.bounds is not None else UNKNOWN),
+        audience=ledger.keep_audience(at.bounds.lower if known and at.bounds is not None else KEYED_UNKNOWN),
         author=record.author if record.author_kind in (AuthorKind.PERSON, AuthorKind.EXTERNAL) else None,
         room=record.room,
         open=fresh and at.open,
@@ -90,7 +90,7 @@ def _own(ledger: Ledger, record: MessageObserved) -> tuple[str, ...]:
 
 
 def _unknown_leaf(ledger: Ledger, agent: str, room: str | None = None) -> str:
-    return ledger.keep_leaf(LeafRow(agent=agent, audience=ledger.keep_audience(UNKNOWN), room=room))
+    return ledger.keep_leaf(LeafRow(agent=agent, audience=ledger.keep_audience(KEYED_UNKNOWN), room=room))
 
 
 def _quoted(ledger: Ledger, record: MessageObserved) -> tuple[str, ...]:
@@ -129,7 +129,7 @@ def returned(ledger: Ledger, record: ToolReturned) -> bool:
     )
     leaf = LeafRow(
         agent=record.agent,
-        audience=ledger.keep_audience(terms.audience),
+        audience=ledger.keep_audience(keyed(terms.audience)),
         call=record.call if classified else None,
         restrictions=terms.restrictions,
         private=terms.private or record.private is True,  # R-TNT-3

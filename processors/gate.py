@@ -227,6 +227,7 @@ class Tried:
     """What a way to say the turn came to: its refs, the reasons against it, and whether R-AUD-10 was needed."""
 
     refs: tuple[str, ...]
+    leaves: tuple[str, ...]
     reasons: list[Reason]
     own_words: bool
 
@@ -251,7 +252,7 @@ def _try(ledger: Ledger, draft: TurnDrafted, row: Turn, rendering: Rendering | N
         against.append(Reason(code=Code.LEAF_LIMIT))  # R-EVI-5
     if not against:
         against = _not_yet(draft, classified)
-    return Tried(tuple(sorted(refs)), against, own_words)
+    return Tried(tuple(sorted(refs)), tuple(sorted(leaves)), against, own_words)
 
 
 #: What later rules will look for in text and parameters, by the class of a value; until they exist it stays inside.
@@ -307,7 +308,7 @@ def _downgrade(ledger: Ledger, draft: TurnDrafted, codes: tuple[Code, ...], *, e
     if notice is None or not draft.renderings:
         drop(ledger, draft, against)
         return
-    _finish(ledger, draft, authorized=draft.room, refs=())
+    _finish(ledger, draft, authorized=draft.room, leaves=())
     decision = decide(ledger, draft, Verdict.DOWNGRADE, against)
     authorize(ledger, draft, notice, to, (), until, decision)
 
@@ -321,8 +322,8 @@ def _let_out(
     to: Destination,
     until: int | None,
 ) -> None:
-    _finish(ledger, draft, authorized=draft.room, refs=tried.refs)
-    decision = decide(ledger, draft, verdict, [], provenance=tried.refs, rendering=number)
+    _finish(ledger, draft, authorized=draft.room, leaves=tried.leaves)
+    decision = decide(ledger, draft, verdict, [], provenance=tried.refs, leaves=tried.leaves, rendering=number)
     text = None if number is None else draft.renderings[number].text
     authorize(ledger, draft, text, to, tried.refs, until, decision, own_words=tried.own_words)
 
@@ -330,21 +331,12 @@ def _let_out(
 def drop(ledger: Ledger, draft: TurnDrafted, against: list[Reason]) -> None:
     """End a draft without sending anything; its provenance is all that it had (R-EVI-6)."""
     refs = everything(ledger, draft, turn_of(ledger, draft.turn))
-    _finish(ledger, draft, authorized=None, refs=())
+    _finish(ledger, draft, authorized=None, leaves=())
     decide(ledger, draft, Verdict.DROP, against, provenance=refs)
 
 
-def _finish(ledger: Ledger, draft: TurnDrafted, *, authorized: str | None, refs: tuple[str, ...]) -> None:
+def _finish(ledger: Ledger, draft: TurnDrafted, *, authorized: str | None, leaves: tuple[str, ...]) -> None:
     """The final decision of a turn: remember where it was let out to, with the leaves of what was sent (R-AUD-7)."""
-    leaves: dict[str, None] = {}
-    for ref in refs:
-        evidence = ledger.tables.evidence.get((ledger.tenant, ref, draft.agent))
-        if evidence is not None:
-            leaves.update(dict.fromkeys(evidence.leaves))
     row = turn_of(ledger, draft.turn)
-    put_turn(
-        ledger,
-        draft.turn,
-        replace(row, final=True, waiting=None, authorized=authorized, leaves=tuple(leaves)),
-    )
+    put_turn(ledger, draft.turn, replace(row, final=True, waiting=None, authorized=authorized, leaves=leaves))
     close(ledger, draft)

@@ -6,14 +6,14 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from turngate.processors.audience import Sets, audience_digest
+from turngate.processors.audience import Keyed, Sets
 from turngate.processors.policy import Effective, effective
 from turngate.processors.rows import LeafRow, Policies, Room, RoomLog, Started, Tables
 from turngate.schemas.canonical import digest
 from turngate.schemas.inputs import Record
 from turngate.schemas.outputs import Because, RefreshRequested
 from turngate.schemas.policy import Policy, parse_policy
-from turngate.schemas.shapes import Audience, Leaf, Position
+from turngate.schemas.shapes import Audience, Code, Leaf, Position
 
 AsOf = tuple[Position, ...]
 
@@ -27,8 +27,9 @@ class Caches:
     effective: dict[tuple[int, int, str], Effective] = field(default_factory=dict)
     leaves: dict[LeafRow, str] = field(default_factory=dict)
     shapes: dict[str, Leaf] = field(default_factory=dict)
-    bounds: dict[tuple[str, str], tuple[Any, Any]] = field(default_factory=dict)
-    digests: dict[tuple[str, ...], str] = field(default_factory=dict)
+    listed: dict[tuple[str, str], tuple[Any, Any, Any]] = field(default_factory=dict)
+    bounds: dict[tuple[str, str], tuple[Any, Any, Any]] = field(default_factory=dict)
+    codes: dict[tuple[str, str, str, bool], dict[str, tuple[tuple[Code, ...], bool]]] = field(default_factory=dict)
 
 
 class Ledger:
@@ -43,6 +44,7 @@ class Ledger:
         self.now = now
         self.arrival = arrival
         self.as_of = as_of
+        self._policies: dict[str | None, Effective] = {}
         self.out: list[Record] = []
 
     def emit(self, record: Record) -> None:
@@ -56,9 +58,16 @@ class Ledger:
         key = (self.tenant, room)
         if key not in self.tables.started:
             self.tables.started.put(key, Started(len(self._documents())))
+            self._policies.pop(room, None)
 
     def policy(self, room: str | None) -> Effective:
         """The policy in force for a room; without one, or for a room that has not started, the latest alone."""
+        found = self._policies.get(room)
+        if found is None:
+            found = self._policies[room] = self._effective(room)
+        return found
+
+    def _effective(self, room: str | None) -> Effective:
         documents = self._documents()
         started = None if room is None else self.tables.started.get((self.tenant, room))
         first = len(documents) if started is None else started.policies
@@ -120,12 +129,11 @@ class Ledger:
             raise LookupError("a leaf names an audience that is not there")
         return found
 
-    def keep_audience(self, audience: Audience) -> str:
-        """Remember an audience; its digest."""
-        key = audience_digest(audience)
-        if (self.tenant, key) not in self.tables.audiences:
-            self.tables.audiences.put((self.tenant, key), audience)
-        return key
+    def keep_audience(self, audience: Keyed) -> str:
+        """Remember an audience under its address."""
+        if (self.tenant, audience.key) not in self.tables.audiences:
+            self.tables.audiences.put((self.tenant, audience.key), audience.audience)
+        return audience.key
 
     def keep_leaf(self, leaf: LeafRow) -> str:
         """Remember a leaf; its digest, which is of its canonical JSON with the audience's digest for the audience."""

@@ -37,10 +37,10 @@ def destination(ledger: Ledger, agent: str, room: str) -> tuple[Destination | No
     now = standing(ledger, agent, room)
     limit = ledger.policy(room).settings.freshness.destination
     codes: tuple[Code, ...]
-    if now.bounds is not None and now.listing is not None and _credible(now.bounds.upper):
+    if now.bounds is not None and now.listing is not None and _credible(now.bounds.upper.audience):
         if now.fresh(ledger.now, limit):
             until = now.listing.started_at + limit
-            return Destination(agent, room, now.bounds.upper, now.bounds.upper_key, valid_until=until), (), now
+            return Destination(agent, room, now.bounds.upper.audience, now.bounds.upper.key, valid_until=until), (), now
         codes = (Code.DESTINATION_STALE,)
     else:
         codes = (Code.DESTINATION_UNKNOWN,)
@@ -82,11 +82,29 @@ def judge(ledger: Ledger, ref: str, to: Destination) -> Judged:
     elif not evidence.leaves:
         codes.append(Code.SOURCE_UNKNOWN)
     else:
+        known = _known_codes(ledger, to)
         for key in evidence.leaves:
-            against, own = leaf_codes(ledger, key, to)
-            own_words = own_words or own
-            codes += (c for c in against if c not in codes)
+            found = known.get(key)
+            if found is None:
+                found = known[key] = leaf_codes(ledger, key, to)
+            own_words = own_words or found[1]
+            codes += (c for c in found[0] if c not in codes)
     return Judged(evidence, tuple(codes), own_words)
+
+
+#: Destinations beyond this are forgotten all at once; what was found of them is found again.
+_MOST_DESTINATIONS = 2_000
+
+
+def _known_codes(ledger: Ledger, to: Destination) -> dict[str, tuple[tuple[Code, ...], bool]]:
+    """What was found of leaves against this destination before; a leaf and an audience never change."""
+    key = (to.agent, to.room, to.key, to.own_words)
+    found = ledger.caches.codes.get(key)
+    if found is None:
+        if len(ledger.caches.codes) >= _MOST_DESTINATIONS:
+            ledger.caches.codes.clear()
+        found = ledger.caches.codes[key] = {}
+    return found
 
 
 def leaf_codes(ledger: Ledger, key: str, to: Destination) -> tuple[tuple[Code, ...], bool]:

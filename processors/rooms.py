@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from turngate.processors.bounds import account, applies, covered, standing
+from turngate.processors.accounts import account
+from turngate.processors.bounds import applies, standing
 from turngate.processors.ledger import Ledger
 from turngate.processors.rows import Event, Listing, Page, Refresh, Room, RoomLog, Roster
 from turngate.schemas.canonical import digest
@@ -179,7 +180,7 @@ def _covered(ledger: Ledger, agent: str, record: MembershipChanged) -> bool:
     found = account(record.reader, record.kind, record.workspaces, policy.accounts(agent), policy.settings.trusted_bots)
     if known.bounds is None or found is None:
         return True
-    return covered(known.bounds.lower, found) and covered(known.bounds.upper, found)
+    return known.bounds.cover(found)
 
 
 def _told(log: RoomLog, record: MembershipChanged, arrival: int) -> tuple[Event, ...]:
@@ -195,7 +196,7 @@ def _told(log: RoomLog, record: MembershipChanged, arrival: int) -> tuple[Event,
         latest=arrival,
     )
     for i, known in enumerate(log.events):
-        if replace(known, first=arrival, latest=arrival) == event:
+        if known.at == event.at and replace(known, first=arrival, latest=arrival) == event:
             return (*log.events[:i], replace(known, latest=arrival), *log.events[i + 1 :])
     return (*log.events, event)
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from turngate.processors.audience import UNKNOWN, intersection
-from turngate.processors.bounds import base, changed_at, made_members, since, without
+from turngate.processors.audience import UNKNOWN, intersection, keyed
+from turngate.processors.bounds import changed_at, current, made_members, since, without
 from turngate.processors.evidence import emit_evidence, evidence_of, keep_evidence
 from turngate.processors.ledger import Ledger
 from turngate.processors.rows import Evidence, LeafRow, Listing, Pending
@@ -50,7 +50,7 @@ def _settle(ledger: Ledger, agent: str, room: str, listing: Listing, pending: Pe
 def _leaf(ledger: Ledger, old: LeafRow, audience: Audience, is_open: bool, members: bool) -> LeafRow:
     unknown = audience == UNKNOWN
     return replace(
-        old, audience=ledger.keep_audience(audience), open=is_open, private=members or (unknown and not is_open)
+        old, audience=ledger.keep_audience(keyed(audience)), open=is_open, private=members or (unknown and not is_open)
     )
 
 
@@ -64,9 +64,8 @@ def _then(ledger: Ledger, agent: str, room: str, listing: Listing, pending: Pend
         return UNKNOWN, is_open
     if is_open:
         return UNKNOWN, before is None
-    roster = ledger.tables.rosters.rows[ledger.tenant, agent, room]
     came = {e.reader for e in events if e.joined and e.at >= pending.at}
-    now = without(base(listing, roster, policy, agent), came)
+    now = without(current(ledger, agent, room, listing).audience, came)
     if before is None or pending.audience is None:
         return now, False
     own, trusted = policy.accounts(agent), policy.settings.trusted_bots

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Generic, TypeVar
 
 from pydantic import TypeAdapter
@@ -25,10 +25,8 @@ class Table(Generic[V]):
         self.rows: dict[Key, V] = {}
         self.adapter: TypeAdapter[V] = TypeAdapter(value_type)
         self._state = state
-
-    def get(self, key: Key) -> V | None:
-        """The row, or None where there is none."""
-        return self.rows.get(key)
+        #: The row of a key, or None where there is none.
+        self.get: Callable[[Key], V | None] = self.rows.get
 
     def put(self, key: Key, value: V) -> None:
         """Write a row."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from turngate.processors.audience import PUBLIC, UNKNOWN
 from turngate.processors.ledger import Ledger
 from turngate.processors.permits import Destination
@@ -18,16 +20,21 @@ def decide(
     against: list[Reason],
     *,
     provenance: tuple[str, ...] = (),
+    leaves: tuple[str, ...] | None = None,
     rendering: int | None = None,
     content: str | None = None,
 ) -> str:
-    """Emit `TurnDecided`; returns the decision's id, SHA-256 of the turn and its content."""
+    """Emit `TurnDecided`; returns the decision's id, SHA-256 of the turn and its content.
+
+    `leaves`, sorted, are those of the provenance, looked up where they are not given; their digest is that of their
+    digests (`docs/decisions.md`).
+    """
     if content is None:
         row = ledger.tables.turns.get((ledger.tenant, draft.turn))
         content = None if row is None else row.content
     decision = digest({"turn": draft.turn, "content": content})
     ledger.emit(
-        TurnDecided.model_construct(
+        TurnDecided(
             tenant=ledger.tenant,
             at=ledger.now,
             turn=draft.turn,
@@ -38,7 +45,7 @@ def decide(
             reasons=tuple({(r.code, r.ref): r for r in against}.values()),
             fingerprint=None,
             provenance=provenance,
-            leaves_digest=_leaves_digest(ledger, draft.agent, provenance),
+            leaves_digest=digest(list(leaves_of(ledger, draft.agent, provenance) if leaves is None else leaves)),
             as_of=ledger.as_of(),
             policy=ledger.policy(draft.room).label,
             decision=decision,
@@ -47,14 +54,14 @@ def decide(
     return decision
 
 
-def _leaves_digest(ledger: Ledger, agent: str, provenance: tuple[str, ...]) -> str:
-    """SHA-256 of the sorted digests of the provenance's leaves, each of its canonical JSON (`docs/decisions.md`)."""
+def leaves_of(ledger: Ledger, agent: str, refs: Iterable[str]) -> tuple[str, ...]:
+    """The digests of all leaves of these refs, sorted, each once."""
     keys: set[str] = set()
-    for ref in provenance:
+    for ref in refs:
         evidence = ledger.tables.evidence.get((ledger.tenant, ref, agent))
         if evidence is not None:
             keys.update(evidence.leaves)
-    return digest(sorted(keys))
+    return tuple(sorted(keys))
 
 
 def authorize(
@@ -70,7 +77,7 @@ def authorize(
 ) -> None:
     """Emit `TurnAuthorized`: exactly these bytes, to no more than these readers."""
     ledger.emit(
-        TurnAuthorized.model_construct(
+        TurnAuthorized(
             tenant=ledger.tenant,
             at=ledger.now,
             turn=draft.turn,

@@ -9,6 +9,7 @@ from typing import Any
 
 import rfc8785
 
+_ENCODE = json.JSONEncoder(ensure_ascii=False, allow_nan=False, sort_keys=True, separators=(",", ":")).encode
 _ASTRAL = re.compile("[\U00010000-\U0010ffff]")
 
 
@@ -18,8 +19,8 @@ def canonical(value: Any) -> bytes:
     Raises `ValueError` for anything else. The standard library writes exactly this form, but for the order of keys
     beyond the basic plane, which RFC 8785 sorts by UTF-16 units; a text with such characters goes to the slow library.
     """
-    text = json.dumps(value, ensure_ascii=False, allow_nan=False, sort_keys=True, separators=(",", ":"))
-    if _ASTRAL.search(text):
+    text = _ENCODE(value)
+    if not text.isascii() and _ASTRAL.search(text):
         return rfc8785.dumps(json.loads(text))
     return text.encode()
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import itertools
 from enum import StrEnum
 from typing import Annotated, Any, Self
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ModelWrapValidatorHandler, StringConstraints, model_validator
 
 #: One Avro namespace and version for every record (contract section 7).
 NAMESPACE = "turngate.v1"
@@ -178,31 +177,32 @@ class Audience(Shape):
     guests: tuple[ReaderId, ...] = ()
     memberships: dict[ReaderId, tuple[Namespace, ...]] = {}
 
-    @model_validator(mode="before")
+    @model_validator(mode="wrap")
     @classmethod
-    def _shorthand(cls, data: Any) -> Any:
+    def _in_order(cls, data: Any, handler: ModelWrapValidatorHandler[Self]) -> Self:
+        if isinstance(data, cls):
+            return data
         if isinstance(data, str):
-            return {"scope": data}
-        if isinstance(data, dict) and "workspace" in data:
-            return {**{k: v for k, v in data.items() if k != "workspace"}, "workspaces": [data["workspace"]]}
-        return data
-
-    @model_validator(mode="after")
-    def _sorted(self) -> Self:
-        readers = _ascending(self.readers)
-        if not set(self.guests) <= set(readers) or not set(self.memberships) <= set(readers):
+            data = {"scope": data}
+        elif isinstance(data, dict) and "workspace" in data:
+            data = {**{k: v for k, v in data.items() if k != "workspace"}, "workspaces": [data["workspace"]]}
+        made = handler(data)
+        if not set(made.guests).union(made.memberships) <= set(made.readers):
             raise ValueError("guests and memberships must be among the readers")
-        if self.scope is not Scope.LISTED and (readers or self.workspaces):
+        if made.scope is not Scope.LISTED and (made.readers or made.workspaces):
             raise ValueError("only a listed audience names readers or workspaces")
-        object.__setattr__(self, "readers", readers)
-        object.__setattr__(self, "workspaces", _ascending(self.workspaces))
-        object.__setattr__(self, "guests", _ascending(self.guests))
-        object.__setattr__(self, "memberships", {r: _ascending(self.memberships[r]) for r in sorted(self.memberships)})
-        return self
+        return made.model_copy(
+            update={
+                "workspaces": _ascending(made.workspaces),
+                "readers": _ascending(made.readers),
+                "guests": _ascending(made.guests),
+                "memberships": {r: _ascending(made.memberships[r]) for r in sorted(made.memberships)},
+            }
+        )
 
 
 def _ascending(values: tuple[str, ...]) -> tuple[str, ...]:
-    return values if all(a < b for a, b in itertools.pairwise(values)) else tuple(sorted(set(values)))
+    return tuple(sorted(set(values)))
 
 
 class RoomInfo(Shape):
