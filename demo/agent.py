@@ -29,7 +29,7 @@ class Turn:
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """A turn, how many of its refs the agent was told not to see, what was decided when, and what was let out if any."""
+    """A turn, how many of its refs the agent was told not to see, what was decided when, and what was let out."""
 
     turn: Turn
     withheld: int

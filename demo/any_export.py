@@ -41,12 +41,13 @@ class Everyday:
         """Say what was imported, and what of the following is simulated."""
         self._console.print(
             f"[bold]{summary.messages:,} messages[/] of {summary.accounts:,} accounts in {summary.rooms:,} rooms, "
-            f"{summary.joins:,} joins, {summary.leaves:,} leaves. An export does not say who could read a room at the time, "
-            "so a simulated connector lists the rooms as joins and leaves suggest, and takes nothing to be shared with "
-            "other companies unless the export says so."
+            f"{summary.joins:,} joins, {summary.leaves:,} leaves. An export does not say who could read a room at the "
+            "time, so a simulated connector lists the rooms as joins and leaves suggest, and takes nothing to be "
+            "shared with other companies unless the export says so."
             + (" All its channels are public; it lists them as private ones." if as_private else "")
-            + f" A simulated agent answers every message, carries another room's newest words along on every {CARRIES}th, "
-            f"and on every {DAWDLES}th dawdles until somebody has joined. The decisions are real.\n",
+            + f" A simulated agent answers every message; at every {CARRIES}th it also carries the newest words of "
+            f"another room along, and every {DAWDLES}th it answers once more when somebody has joined. "
+            "The decisions are real.\n",
             highlight=False,
         )
 
@@ -89,9 +90,8 @@ class Everyday:
         reason = first_of(taken.decided.reasons)
         because = "" if reason is None else f": {words_of(reason.code)}"
         place = self._places.get(taken.turn.room, "?")
-        line = (
-            f"{_date(taken.at)} {MARKS[verdict]} {VERDICTS[verdict]} in {place}, {self._what[taken.turn.turn]}{because}"
-        )
+        fate = f"{_date(taken.at)} {MARKS[verdict]} {VERDICTS[verdict]}"
+        line = f"{fate} in {place}, {self._what[taken.turn.turn]}{because}"
         self._console.print(line, style=COLOURS[verdict], markup=False, highlight=False, soft_wrap=True)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import time
 from pathlib import Path
@@ -33,6 +34,8 @@ def run_demo(console: Console, export: Path | None) -> int:
 def play(console: Console, export: Path | None) -> Tally:
     """As `run_demo`; returns what became of every draft."""
     began = time.monotonic()
+    if isinstance(console.file, io.TextIOWrapper):
+        console.file.reconfigure(errors="replace")  # a terminal that cannot show a mark shows another one
     account = ACCOUNT if export is None else NOBODY
     with read_export(
         SHIPPED if export is None else export, tenant=TENANT, agent=AGENT, accounts=[account], not_shared=True
@@ -72,9 +75,10 @@ def _publish_policy(world: World, account: str) -> None:
 
 def _introduce_stories(console: Console) -> None:
     console.print(
-        "[bold]A day at Harbor[/], a small company whose agent, Mesh, is in several rooms. Mesh is simulated and careless: "
-        "it answers with whatever it knows. Who reads which room at a moment is told by a simulated connector, worked out "
-        "from the export's joins and leaves. The decisions are real: Turngate's engine makes them on an embedded log.",
+        "[bold]A day at Harbor[/], a small company whose agent, Mesh, is in several rooms. Mesh is simulated and "
+        "careless: it answers with whatever it knows. Who reads which room at a moment is told by a simulated "
+        "connector, worked out from the export's joins and leaves. The decisions are real: Turngate's engine makes "
+        "them on an embedded log.",
         highlight=False,
     )
 
@@ -90,11 +94,11 @@ def _summary(world: World, tally: Tally, seconds: float, stories: bool, as_priva
         else ""
     )
     return (
-        f"[bold]What just happened.[/] The history of {whose} was replayed at its own times, and a simulated agent drafted "
-        f"{tally.drafts:,} replies to it. For each, Turngate looked up who could read every source when it was said and who "
-        f"could read the destination now, asking a simulated connector {world.listed:,} times for a fresh list. "
-        f"{tally.let_out:,} were let out because every reader of the destination could have read every source, or anybody "
-        f"may; {withheld:,} were not, since somebody would have read what they could not read before, or because nobody "
-        f"could say who reads.{private} No model was asked to keep a secret. "
+        f"[bold]What just happened.[/] The history of {whose} was replayed at its own times, and a simulated agent "
+        f"drafted {tally.drafts:,} replies to it. For each, Turngate looked up who could read every source when it was "
+        f"said and who could read the destination now, asking a simulated connector {world.listed:,} times for a fresh "
+        f"list. {tally.let_out:,} were let out because every reader of the destination could have read every source, "
+        f"or anybody may; {withheld:,} were not, since somebody would have read what they could not read before, or "
+        f"because nobody could say who reads.{private} No model was asked to keep a secret. "
         f"({world.records:,} records, {seconds:.1f} seconds, no server.)"
     )
