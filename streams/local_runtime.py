@@ -59,8 +59,8 @@ class Runtime(Generic[E]):
         """
         return list(chain.from_iterable(self.steps()))
 
-    def steps(self) -> Iterator[list[Message]]:
-        """As `step`, in bounded memory however much waits: the outputs of one commit after the other.
+    def steps(self, records: int = _RECORDS) -> Iterator[list[Message]]:
+        """As `step`, in bounded memory however much waits: the outputs of one commit of `records` after the other.
 
         Nothing is applied but as this is iterated over. Drafts come after everything else that is on the log when it
         begins, so that none is decided on less than was acknowledged before it (R-RUN-2). Raises `LogError` where this
@@ -70,7 +70,7 @@ class Runtime(Generic[E]):
         ends = {topic: self._log.end(topic, self.partition) for topic in INPUT_TOPICS}
         scans = {t: self._log.scan(t, self.partition, fold.positions[t], ends[t]) for t in INPUT_TOPICS}
         drafts = scans.pop(DRAFTS)
-        for messages in _pieces(chain(heapq.merge(*scans.values(), key=place), drafts)):
+        for messages in _pieces(chain(heapq.merge(*scans.values(), key=place), drafts), records):
             yield self._commit([_stretch(messages, fold.positions)], fold)
 
     def feed(
@@ -157,14 +157,14 @@ class Runtime(Generic[E]):
         return self._loaded
 
 
-def _pieces(messages: Iterable[Message]) -> Iterator[list[Message]]:
+def _pieces(messages: Iterable[Message], records: int) -> Iterator[list[Message]]:
     """Cut so that no piece is larger than a stretch may be, but for a single record that is."""
     piece: list[Message] = []
     size = 0
     for message in messages:
         piece.append(message)
         size += len(message.value or b"")
-        if len(piece) >= _RECORDS or size >= _BYTES:
+        if len(piece) >= records or size >= _BYTES:
             yield piece
             piece, size = [], 0
     if piece:
