@@ -43,5 +43,10 @@ def account(
 def covered(audience: Audience, joiner: Joiner) -> bool:
     """Whether an audience has this account already, as what it joins as (R-ROOM-6)."""
     if joiner.reader in audience.readers:
-        return joiner.guest == (joiner.reader in audience.guests)
+        return same(audience, joiner, guest=joiner.reader in audience.guests)
     return joiner.inside(audience.workspaces)
+
+
+def same(audience: Audience, joiner: Joiner, *, guest: bool) -> bool:
+    """Whether a listed reader is there as what it joins as, and as a member of no workspace that it does not name."""
+    return joiner.guest == guest and set(audience.memberships.get(joiner.reader, ())) <= set(joiner.full)

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 
-from turngate.processors.accounts import Joiner, account, covered
+from turngate.processors.accounts import Joiner, account, covered, same
 from turngate.processors.audience import Keyed, Sets, keyed, listed, namespace
 from turngate.processors.ledger import Ledger
 from turngate.processors.policy import Effective
@@ -32,7 +32,7 @@ class Listed:
     def covers(self, joiner: Joiner) -> bool:
         """Whether it has this account already, as what it joins as (R-ROOM-6)."""
         if joiner.reader in self.readers:
-            return joiner.guest == (joiner.reader in self.guests)
+            return same(self.audience, joiner, guest=joiner.reader in self.guests)
         return joiner.inside(self.audience.workspaces)
 
 
@@ -44,8 +44,8 @@ class Bounds:
         self._left = left
         self._new = tuple(j for j in joins if not by_listing.covers(j))
         self._sets = sets
-        #: Somebody has joined since the listing whom the two bounds do not both cover without that.
-        self.joined = bool(self._new) or any(not self._certain(j) for j in joins)
+        #: Somebody has joined since the listing who is not certain to be permitted without that.
+        self.joined = any(not self._certain(j) for j in joins)
 
     @cached_property
     def lower(self) -> Keyed:
@@ -70,9 +70,8 @@ class Bounds:
         return possible and self._certain(joiner)
 
     def _certain(self, joiner: Joiner) -> bool:
-        if joiner.reader in self._left:
-            return joiner.inside(self.listed.audience.workspaces)
-        return self.listed.covers(joiner)
+        listed_still = joiner.reader in self.listed.readers and joiner.reader not in self._left
+        return listed_still or joiner.inside(self.listed.audience.workspaces)
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,10 +125,12 @@ def standing(ledger: Ledger, agent: str, room: str) -> Standing:
     by_listing = current(ledger, agent, room, listing)
     events = ledger.room_log(room).events
     cached = ledger.caches.bounds.get((agent, room))
-    if cached is None or cached[0] is not by_listing or cached[1] is not events:
-        bounds = _bounds(ledger, agent, room, listing, by_listing, events)
-        cached = ledger.caches.bounds[agent, room] = (by_listing, events, bounds)
-    return Standing(listing, cached[2], skewed)
+    basis = (listing, by_listing, events)
+    if cached is None or any(a is not b for a, b in zip(cached[0], basis, strict=True)):
+        cached = (basis, _bounds(ledger, agent, room, listing, by_listing, events))
+        ledger.caches.bounds[agent, room] = cached
+    bounds: Bounds = cached[1]
+    return Standing(listing, bounds, skewed)
 
 
 def current(ledger: Ledger, agent: str, room: str, listing: Listing) -> Listed:
@@ -201,18 +202,22 @@ def without(audience: Audience, left: Iterable[str]) -> Audience:
 
 
 def with_joiners(audience: Audience, joiners: Iterable[Joiner]) -> Audience:
-    """The audience with more possible readers; who is a guest by either account counts as one."""
+    """The audience with more possible readers.
+
+    Who is a guest by either account counts as one, and who is listed already is a member of those workspaces only that
+    both name.
+    """
     readers, guests = list(audience.readers), list(audience.guests)
     memberships = dict(audience.memberships)
     for joiner in joiners:
-        if _insert(readers, joiner.reader) and joiner.further:
-            memberships[joiner.reader] = tuple(sorted(set(joiner.further)))
+        further = set(joiner.further)
+        if not _insert(readers, joiner.reader):
+            further &= set(memberships.get(joiner.reader, ()))
         if joiner.guest:
             _insert(guests, joiner.reader)
-            memberships.pop(joiner.reader, None)
-    return audience.model_copy(
-        update={"readers": tuple(readers), "guests": tuple(guests), "memberships": dict(sorted(memberships.items()))}
-    )
+        memberships[joiner.reader] = tuple(sorted(further))
+    kept = {r: m for r, m in sorted(memberships.items()) if m}
+    return audience.model_copy(update={"readers": tuple(readers), "guests": tuple(guests), "memberships": kept})
 
 
 def _insert(ascending: list[str], value: str) -> bool:

@@ -1,61 +1,58 @@
-"""Decides everything: a deterministic fold of one partition's log (R-RUN-1)."""
+"""Decides everything: a deterministic fold of one partition's log, all or nothing (R-RUN-1, R-RUN-6)."""
 
 from __future__ import annotations
 
 import hashlib
-import heapq
 from collections.abc import Callable, Iterable
 
-from turngate.processors import gate
+from turngate.processors import contexts, gate, handling
 from turngate.processors.errors import Refused, StateVersionError
-from turngate.processors.evidence import deleted, observed, returned
+from turngate.processors.keys import NO_KEYS, Keys
 from turngate.processors.ledger import AsOf, Caches, Ledger
-from turngate.processors.publishing import published
-from turngate.processors.rooms import membership_changed, page_arrived, prune, room_changed
-from turngate.processors.rows import Flag, Policies, Tables, Waiting
+from turngate.processors.permits import destination
+from turngate.processors.rooms import page_arrived, prune
+from turngate.processors.rows import Policies, Tables, Waiting
 from turngate.processors.settling import settle
-from turngate.processors.state import Key, State
-from turngate.processors.turns import result_came
+from turngate.processors.state import State
+from turngate.processors.waiting import Queue
 from turngate.schemas import inputs
-from turngate.schemas.catalog import INPUT_TOPICS, OPERATOR_TOPICS
+from turngate.schemas.catalog import INPUT_TOPICS
 from turngate.schemas.inputs import Record
-from turngate.schemas.outputs import CommandRefused, RecordRefused, WriteRefused
+from turngate.schemas.outputs import RecordRefused, WriteRefused
 from turngate.schemas.policy import Stale, parse_policy
 from turngate.schemas.shapes import Code, Position, Reason
-
-#: Records that count on the operators' topics only (R-EVI-10).
-_OPERATORS = (inputs.GrantCommanded, inputs.AgentPaused, inputs.ErasureCommanded, inputs.PolicyPublished)
 
 
 class Engine:
     """One partition's decisions. `apply` takes one record and gives everything that comes of it.
 
-    All or nothing: an exception that leaves `apply` leaves the state as it was (R-RUN-6).
+    `keys` make share codes; without any, nobody is offered to share. An exception that leaves `apply` leaves the state
+    as it was (R-RUN-6).
     """
 
     #: Grows by one with every change after which the same log may lead to other decisions or other state.
-    version = "1"
+    version = "2"
 
-    def __init__(self) -> None:
+    def __init__(self, keys: Keys = NO_KEYS) -> None:
+        self._keys = keys
         self._tables = Tables()
+        self._queue = Queue(self._tables)
         self._caches: dict[str, Caches] = {}
-        self._due: list[tuple[int, int, Key]] = []
-        self._in_room: dict[Key, dict[Key, Waiting]] = {}
         self._as_of: AsOf | None = None
         self._spots: dict[str, Position] = {}
         self._partition = 0
 
     @classmethod
-    def restore(cls, entries: Iterable[tuple[bytes, bytes]], version: str | None) -> Engine:
+    def restore(cls, entries: Iterable[tuple[bytes, bytes]], version: str | None, keys: Keys = NO_KEYS) -> Engine:
         """An engine with the state of a checkpoint that `version` wrote (None: an empty one).
 
         Raises `StateVersionError` where that is a newer version than this, and `ValueError` for entries that are none.
         """
         if version is not None and int(version) > int(cls.version):
             raise StateVersionError(f"the state was written by engine {version}; this is engine {cls.version}")
-        made = cls()
+        made = cls(keys)
         made.state.load(entries)
-        made._index()
+        made._queue.index()
         return made
 
     @property
@@ -104,11 +101,15 @@ class Engine:
             out = self._do_what_is_due()
             out += handle()
         except BaseException:
-            self.state.undo(mark)
-            self._index()
+            self._undo(mark)
             raise
         self.state.keep()
         return out
+
+    def _undo(self, mark: int) -> None:
+        self.state.undo(mark)
+        self._queue.index()
+        self._as_of = None
 
     def _arrival(self) -> int:
         return self._tables.clock.get(("arrival",)) or 0
@@ -132,137 +133,67 @@ class Engine:
         caches = self._caches.setdefault(tenant, Caches())
         return Ledger(self._tables, tenant, caches, self.now, self._arrival(), self._positions)
 
-    # What waits
-
-    def _index(self) -> None:
-        """Find anew what waits, by time and by room."""
-        self._due, self._in_room, self._as_of = [], {}, None
-        for key, waiting in sorted(self._tables.waiting.rows.items(), key=lambda row: row[1].since):
-            self._note(key, waiting)
-
-    def _note(self, key: Key, waiting: Waiting) -> None:
-        heapq.heappush(self._due, (waiting.until, waiting.since, key))
-        self._in_room.setdefault((waiting.tenant, waiting.agent, waiting.room), {})[key] = waiting
-
-    def _wait(self, waiting: Waiting | None) -> None:
-        if waiting is not None:
-            key = (waiting.tenant, f"{waiting.since:020}")
-            self._tables.waiting.put(key, waiting)
-            self._note(key, waiting)
-
-    def _waits_no_more(self, key: Key, waiting: Waiting) -> None:
-        self._tables.waiting.drop(key)
-        room = (waiting.tenant, waiting.agent, waiting.room)
-        self._in_room[room].pop(key)
-        if not self._in_room[room]:
-            del self._in_room[room]
-
     def _do_what_is_due(self) -> list[Record]:
-        """Everything due, in order of the arrival of what made it wait (R-TIME-4)."""
-        due: list[tuple[int, Key]] = []
-        while self._due and self._due[0][0] <= self.now:
-            _, since, key = heapq.heappop(self._due)
-            if key in self._tables.waiting:
-                due.append((since, key))
+        """Everything due at the new time, before the record is handled (R-TIME-4)."""
         out: list[Record] = []
-        for _, key in sorted(due):
-            waiting = self._tables.waiting.rows[key]
-            out += self._guarded(waiting, gate.time_is_up)[0]
-            self._waits_no_more(key, waiting)
+        for key, waiting in self._queue.due(self.now):
+            out += self._guarded(waiting, handling.time_is_up)
+            self._queue.drop(key, waiting)
         return out
 
-    def _try_again(self, tenant: str, agent: str, room: str) -> list[Record]:
-        """A listing has come: decide what waits for it, in order of arrival (R-TURN-6)."""
+    def _room_listed(self, tenant: str, agent: str, room: str) -> list[Record]:
+        """A listing has come: decide what waits for it, if the room is known and fresh now, or open (R-TURN-6)."""
         out: list[Record] = []
-        for key, waiting in list(self._in_room.get((tenant, agent, room), {}).items()):
-            records, ended = self._guarded(waiting, gate.try_again)
-            out += records
-            if ended:
-                self._waits_no_more(key, waiting)
+        for key, waiting in self._queue.in_room(tenant, agent, room):
+            to, _, now = destination(self._ledger(tenant), agent, room)
+            if to is None and not now.open:
+                break
+            out += self._guarded(waiting, handling.room_known)
+            self._queue.drop(key, waiting)
         return out
 
-    def _guarded(self, waiting: Waiting, step: Callable[[Ledger, Waiting], bool]) -> tuple[list[Record], bool]:
-        """Decide what waits, and say whether it waits no more; an error there is a drop (R-RUN-6)."""
+    def _guarded(self, waiting: Waiting, step: Callable[[Ledger, Waiting], None]) -> list[Record]:
+        """Decide what waited; an error there is a drop (R-RUN-6)."""
         mark = self.state.mark()
         ledger = self._ledger(waiting.tenant)
         try:
-            return ledger.out, step(ledger, waiting)
+            step(ledger, waiting)
         except MemoryError:
             raise
         except Exception:
             self.state.undo(mark)
             ledger = self._ledger(waiting.tenant)
-            gate.wait_failed(ledger, waiting)
-            return ledger.out, True
-
-    # Records
+            handling.failed(ledger, waiting)
+        return ledger.out
 
     def _record(self, record: Record, position: Position, timestamp: int, raw: bytes, *, late: bool) -> list[Record]:
-        tenant, schema = record.tenant, type(record).__name__
         if isinstance(record, inputs.Tick):
             return []
         mark = self.state.mark()
         try:
-            _belongs(record, position.topic)
-            ledger = self._ledger(tenant)
-            room = getattr(record, "room", None)
-            if room is not None:
-                ledger.start(room)
-            return self._handle(ledger, record, late)
+            handling.belongs(record, position.topic)
+            return self._handle(record, position.topic, late=late)
         except MemoryError:
             raise
         except Refused as refused:
             self._undo(mark)
-            if isinstance(record, inputs.MemoryWrite) and refused.code is Code.NOT_OPERATOR:
-                return [
-                    WriteRefused(tenant=tenant, at=self.now, write=record.write, reasons=(Reason(code=refused.code),))
-                ]
-            return [self._dead(tenant, schema, position, timestamp, raw, refused)]
+            return [self._refused(record, position, timestamp, raw, refused)]
         except Exception:
             self._undo(mark)
             return self._failed(record, position, timestamp, raw)
 
-    def _undo(self, mark: int) -> None:
-        self.state.undo(mark)
-        self._index()
-
-    def _failed(self, record: Record, position: Position, timestamp: int, raw: bytes) -> list[Record]:
-        """An error inside a decision is a drop and visible; of any other record, a dead letter (R-RUN-6, R-RUN-5)."""
+    def _handle(self, record: Record, topic: str, *, late: bool) -> list[Record]:
         ledger = self._ledger(record.tenant)
-        if isinstance(record, inputs.TurnDrafted):
-            gate.fail(ledger, record)
-        elif isinstance(record, inputs.ContextRequested):
-            gate.context_failed(ledger, record)
-        else:
-            refused = Refused(Code.DECISION_ERROR)
-            ledger.emit(self._dead(record.tenant, type(record).__name__, position, timestamp, raw, refused))
-        return ledger.out
-
-    def _handle(self, ledger: Ledger, record: Record, late: bool) -> list[Record]:
-        match record:
-            case inputs.MembershipPage():
-                return self._page(ledger, record)
-            case inputs.MembershipChanged():
-                membership_changed(ledger, record)
-            case inputs.RoomChanged():
-                room_changed(ledger, record)
-            case inputs.MessageObserved():
-                observed(ledger, record)
-            case inputs.MessageDeleted():
-                deleted(ledger, record)
-            case inputs.ToolReturned():
-                if returned(ledger, record):
-                    result_came(ledger, record)
-            case inputs.ContextRequested():
-                self._wait(gate.context_requested(ledger, record, late=late))
-            case inputs.TurnDrafted():
-                self._wait(gate.turn_drafted(ledger, record, late=late))
-            case inputs.PolicyPublished():
-                published(ledger, record)
-            case inputs.AgentPaused():
-                self._pause(ledger, record)
-            case _:
-                _not_yet(ledger, record)
+        room = getattr(record, "room", None)
+        if room is not None:
+            ledger.start(room)
+        if isinstance(record, inputs.MembershipPage):
+            return self._page(ledger, record)
+        self._queue.add(handling.handle(ledger, record, topic, self._keys, late=late))
+        if isinstance(record, inputs.AgentPaused) and record.paused:
+            for key, waiting in self._queue.drafts_of(record.tenant, record.agent, record.room):
+                gate.end(ledger, waiting, Code.PAUSED)
+                self._queue.drop(key, waiting)
         return ledger.out
 
     def _page(self, ledger: Ledger, record: inputs.MembershipPage) -> list[Record]:
@@ -271,21 +202,25 @@ class Engine:
             return ledger.out
         settle(ledger, record.agent, record.room, listing)
         prune(ledger, record.room)
-        return ledger.out + self._try_again(record.tenant, record.agent, record.room)
+        return ledger.out + self._room_listed(record.tenant, record.agent, record.room)
 
-    def _pause(self, ledger: Ledger, record: inputs.AgentPaused) -> None:
-        """Stop an agent, or let it go on; what waits of it is dropped (R-POL-4)."""
-        key = (record.tenant, record.agent, record.room or "")
-        if not record.paused:
-            self._tables.paused.drop(key)
-            return
-        if key not in self._tables.paused:
-            self._tables.paused.put(key, Flag(self.now))
-        for waits, waiting in sorted(self._tables.waiting.rows.items(), key=lambda row: row[1].since):
-            mine = waiting.tenant == record.tenant and waiting.agent == record.agent
-            if mine and waiting.request is None and record.room in (None, waiting.room):
-                gate.stop(ledger, waiting)
-                self._waits_no_more(waits, waiting)
+    def _failed(self, record: Record, position: Position, timestamp: int, raw: bytes) -> list[Record]:
+        """An error inside a decision is a drop and visible; of any other record, a dead letter (R-RUN-6, R-RUN-5)."""
+        ledger = self._ledger(record.tenant)
+        if isinstance(record, inputs.TurnDrafted):
+            gate.fail(ledger, record)
+        elif isinstance(record, inputs.ContextRequested):
+            contexts.context_failed(ledger, record)
+        else:
+            ledger.emit(self._refused(record, position, timestamp, raw, Refused(Code.DECISION_ERROR)))
+        return ledger.out
+
+    def _refused(self, record: Record, position: Position, timestamp: int, raw: bytes, refused: Refused) -> Record:
+        """A memory write without authority is answered as a write (R-EVI-10); every other record is a dead letter."""
+        if isinstance(record, inputs.MemoryWrite) and refused.code is Code.NOT_OPERATOR:
+            reasons = (Reason(code=refused.code),)
+            return WriteRefused(tenant=record.tenant, at=self.now, write=record.write, reasons=reasons)
+        return self._dead(record.tenant, type(record).__name__, position, timestamp, raw, refused)
 
     def _dead(
         self, tenant: str, schema: str | None, position: Position, timestamp: int, raw: bytes, refused: Refused
@@ -304,23 +239,3 @@ class Engine:
             schema_=schema,
             detail=refused.detail,
         )
-
-
-def _belongs(record: Record, topic: str) -> None:
-    """Authority is by topic (R-EVI-10): raises `Refused` for a record on a topic that is not its own."""
-    if isinstance(record, INPUT_TOPICS[topic]):
-        return
-    operators = topic in OPERATOR_TOPICS or isinstance(record, _OPERATORS)
-    raise Refused(Code.NOT_OPERATOR if operators else Code.INVALID)
-
-
-def _not_yet(ledger: Ledger, record: Record) -> None:
-    """Memory, sharing and erasure are not there yet: whoever asks for them is told so, and nothing is half done."""
-    reasons = (Reason(code=Code.INVALID),)
-    if isinstance(record, inputs.MemoryWrite):
-        ledger.emit(WriteRefused(tenant=ledger.tenant, at=ledger.now, write=record.write, reasons=reasons))
-    elif isinstance(record, inputs.SharingRequested | inputs.GrantCommanded):
-        command = record.request if isinstance(record, inputs.SharingRequested) else record.command
-        ledger.emit(CommandRefused(tenant=ledger.tenant, at=ledger.now, command=command, status=422, reasons=reasons))
-    elif isinstance(record, inputs.ErasureCommanded):
-        raise Refused(Code.INVALID)

@@ -86,11 +86,7 @@ def _own(ledger: Ledger, record: MessageObserved) -> tuple[str, ...]:
     turn = None if record.turn is None else ledger.tables.turns.get((ledger.tenant, record.turn))
     if turn is not None and turn.authorized == record.room and turn.agent == record.agent:
         return turn.leaves
-    return (_unknown_leaf(ledger, record.agent, record.room),)
-
-
-def _unknown_leaf(ledger: Ledger, agent: str, room: str | None = None) -> str:
-    return ledger.keep_leaf(LeafRow(agent=agent, audience=ledger.keep_audience(KEYED_UNKNOWN), room=room))
+    return (ledger.unknown_leaf(record.agent, record.room),)
 
 
 def _quoted(ledger: Ledger, record: MessageObserved) -> tuple[str, ...]:
@@ -102,7 +98,7 @@ def _quoted(ledger: Ledger, record: MessageObserved) -> tuple[str, ...]:
     for ref in record.quotes:
         quoted = evidence_of(ledger, ref, record.agent)
         if quoted is None or quoted.over:
-            leaves.append(_unknown_leaf(ledger, record.agent))
+            leaves.append(ledger.unknown_leaf(record.agent))
         else:
             leaves += quoted.leaves
     return tuple(leaves)
@@ -163,7 +159,7 @@ def bounded(ledger: Ledger, room: str | None, leaves: tuple[str, ...], contents:
 
 def emit_evidence(ledger: Ledger, ref: str, agent: str, made: Evidence) -> None:
     """Emit `EvidenceRecorded` (R-EVI-1)."""
-    keys = [_unknown_leaf(ledger, agent)] if made.over else sorted(set(made.leaves))
+    keys = [ledger.unknown_leaf(agent)] if made.over else sorted(set(made.leaves))
     rows = [ledger.leaf(key) for key in keys]
     unknown = not rows or any(ledger.audience(row.audience).scope is Scope.UNKNOWN for row in rows)
     ledger.emit(

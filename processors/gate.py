@@ -1,103 +1,21 @@
-"""Decides what becomes of a draft and of a context request (rules TURN)."""
+"""Decides what becomes of a draft (rules TURN)."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from turngate.processors.agents import named, paused
 from turngate.processors.ledger import Ledger
-from turngate.processors.permits import Destination, destination, judge, nowhere, reasons
-from turngate.processors.rows import Context, Turn, Waiting
-from turngate.processors.turns import asked, close, everything, put_turn, seen, turn_of
+from turngate.processors.permits import Destination, destination, ends, judge, nowhere, reasons
+from turngate.processors.rows import Turn, Waiting, WaitKind
+from turngate.processors.sources import Exempt, as_seen
+from turngate.processors.turns import close, everything, put_turn, seen, turn_of
 from turngate.processors.verdicts import authorize, decide
 from turngate.schemas.canonical import digest
-from turngate.schemas.inputs import ContextRequested, TurnDrafted
-from turngate.schemas.outputs import Attribution, Because, ContextDecided, Permitted, Verdict, Withheld
+from turngate.schemas.inputs import TurnDrafted
+from turngate.schemas.outputs import Because, Verdict
 from turngate.schemas.policy import Then
 from turngate.schemas.shapes import Code, Reason, Rendering
-
-
-def context_requested(ledger: Ledger, record: ContextRequested, *, late: bool = False) -> Waiting | None:
-    """Answer a context request, or let it wait for its room (R-TURN-1); a late one is answered with nothing."""
-    key = (ledger.tenant, record.request)
-    if key in ledger.tables.contexts:
-        return None  # R-RUN-4
-    ledger.tables.contexts.put(key, Context(record.turn))
-    asked(ledger, record)
-    if late:  # R-RUN-2
-        _withhold(ledger, record, Code.BARRIER_LATE)
-        return None
-    to, _, now = destination(ledger, record.agent, record.room)
-    if to is not None or now.open or not _named(ledger, record.agent, record.room):
-        _answer(ledger, record, to or nowhere(ledger, record.agent, record.room))
-        return None
-    until = ledger.now + ledger.policy(record.room).settings.stale.hold
-    ledger.ask(record.agent, record.room, Because.CONTEXT, until)
-    ledger.tables.contexts.put(key, Context(record.turn, waiting=record))
-    return Waiting(ledger.arrival, until, ledger.tenant, record.agent, record.room, record.turn, record.request)
-
-
-def _answer(ledger: Ledger, record: ContextRequested, to: Destination) -> None:
-    if not _named(ledger, record.agent, record.room):
-        _withhold(ledger, record, Code.AGENT_UNKNOWN)
-        return
-    permitted: list[Permitted] = []
-    withheld: list[Withheld] = []
-    for ref in dict.fromkeys(record.candidates):
-        judged = judge(ledger, ref, to)
-        if judged.codes:
-            withheld.append(Withheld(ref=ref, reasons=tuple(reasons(ref, judged, None))))
-        else:
-            permitted.append(_permitted(ref, judged.evidence.classified if judged.evidence is not None else ()))
-    _answered(ledger, record, tuple(permitted), tuple(withheld))
-
-
-def _permitted(ref: str, classified: tuple[tuple[str, str], ...]) -> Permitted:
-    """R-EGR-4: the model must not see a secret."""
-    redact = tuple(name for name, kind in classified if kind == "secret")
-    return Permitted(ref=ref, attribution=Attribution.SHOWN, redact=redact)
-
-
-def _withhold(ledger: Ledger, record: ContextRequested, code: Code) -> None:
-    _answered(ledger, record, (), _nothing(record, code))
-
-
-def _nothing(record: ContextRequested, code: Code) -> tuple[Withheld, ...]:
-    """Every candidate withheld, for a reason that is the whole request's."""
-    return tuple(Withheld(ref=ref, reasons=(Reason(code=code),)) for ref in dict.fromkeys(record.candidates))
-
-
-def _answered(
-    ledger: Ledger, record: ContextRequested, permitted: tuple[Permitted, ...], withheld: tuple[Withheld, ...]
-) -> None:
-    refs = tuple(p.ref for p in permitted)
-    ledger.tables.contexts.put((ledger.tenant, record.request), Context(record.turn, permitted=refs))
-    _emit_context(ledger, record, permitted, withheld)
-
-
-def _emit_context(
-    ledger: Ledger, record: ContextRequested, permitted: tuple[Permitted, ...], withheld: tuple[Withheld, ...]
-) -> None:
-    ledger.emit(
-        ContextDecided(
-            tenant=ledger.tenant,
-            at=ledger.now,
-            request=record.request,
-            turn=record.turn,
-            permitted=permitted,
-            withheld=withheld,
-        )
-    )
-
-
-def _named(ledger: Ledger, agent: str, room: str) -> bool:
-    """Whether the policy names the agent (R-ROOM-7)."""
-    return agent in ledger.policy(room).settings.agents
-
-
-def paused(ledger: Ledger, agent: str, room: str) -> bool:
-    """Whether an operator has stopped the agent, everywhere or in this room (R-POL-4)."""
-    held = ledger.tables.paused
-    return (ledger.tenant, agent, "") in held or (ledger.tenant, agent, room) in held
 
 
 def turn_drafted(ledger: Ledger, draft: TurnDrafted, *, late: bool = False) -> Waiting | None:
@@ -109,7 +27,7 @@ def turn_drafted(ledger: Ledger, draft: TurnDrafted, *, late: bool = False) -> W
             put_turn(ledger, draft.turn, replace(row, conflicts=(*row.conflicts, content)))
             decide(ledger, draft, Verdict.DROP, [Reason(code=Code.TURN_CONFLICT)], content=content)
         return None
-    row = replace(row, agent=draft.agent, content=content)
+    row = replace(row, agent=draft.agent, content=content, trigger=draft.trigger)
     put_turn(ledger, draft.turn, row)
     code = Code.BARRIER_LATE if late else _at_once(ledger, draft)
     if code is not None:
@@ -117,7 +35,7 @@ def turn_drafted(ledger: Ledger, draft: TurnDrafted, *, late: bool = False) -> W
         return None
     to, codes, now = destination(ledger, draft.agent, draft.room)
     if to is not None:
-        _against(ledger, draft, to, ())
+        _against(ledger, draft, to)
         return None
     if now.open:
         _downgrade(ledger, draft, codes, ended_by_deadline=False)
@@ -127,7 +45,7 @@ def turn_drafted(ledger: Ledger, draft: TurnDrafted, *, late: bool = False) -> W
 
 def _at_once(ledger: Ledger, draft: TurnDrafted) -> Code | None:
     """What ends a draft before anything is looked at; the first is the only reason (R-TURN-9)."""
-    if not _named(ledger, draft.agent, draft.room):
+    if not named(ledger, draft.agent, draft.room):
         return Code.AGENT_UNKNOWN
     if paused(ledger, draft.agent, draft.room):
         return Code.PAUSED
@@ -147,42 +65,31 @@ def _hold(ledger: Ledger, draft: TurnDrafted, codes: tuple[Code, ...]) -> Waitin
     refs = everything(ledger, draft, row)
     decide(ledger, draft, Verdict.HOLD, _of_room(draft.room, codes), provenance=refs)
     ledger.ask(draft.agent, draft.room, Because.DRAFT, until)
-    return Waiting(ledger.arrival, until, ledger.tenant, draft.agent, draft.room, draft.turn)
+    return Waiting(ledger.arrival, until, WaitKind.DRAFT, ledger.tenant, draft.turn, draft.agent, draft.room)
 
 
 def _of_room(room: str, codes: tuple[Code, ...]) -> list[Reason]:
     return [Reason(code=code, ref=room) for code in codes]
 
 
-def try_again(ledger: Ledger, waiting: Waiting) -> bool:
-    """A listing has come: decide what waits, if its room is known and fresh now, or open; whether it was (R-TURN-6)."""
-    to, codes, now = destination(ledger, waiting.agent, waiting.room)
-    if to is None and not now.open:
-        return False
-    if waiting.request is not None:
-        request = _waiting_request(ledger, waiting)
-        _answer(ledger, request, to or nowhere(ledger, waiting.agent, waiting.room))
-        return True
-    draft = _waiting_draft(ledger, waiting)
+def room_known(ledger: Ledger, waiting: Waiting) -> None:
+    """The room that a draft waits for is known and fresh, or shown to be open: decide (R-TURN-6)."""
+    draft = waiting_draft(ledger, waiting)
+    to, codes, _ = destination(ledger, draft.agent, draft.room)
     if to is None:
         _downgrade(ledger, draft, codes, ended_by_deadline=False)
     else:
-        _against(ledger, draft, to, ())
-    return True
+        _against(ledger, draft, to)
 
 
-def time_is_up(ledger: Ledger, waiting: Waiting) -> bool:
+def time_is_up(ledger: Ledger, waiting: Waiting) -> None:
     """The wait has ended: decide with the destination as unknown, or drop (R-TURN-6)."""
-    if waiting.request is not None:
-        _answer(ledger, _waiting_request(ledger, waiting), nowhere(ledger, waiting.agent, waiting.room))
-        return True
-    draft = _waiting_draft(ledger, waiting)
+    draft = waiting_draft(ledger, waiting)
     codes = destination(ledger, draft.agent, draft.room)[1]
     if ledger.policy(draft.room).settings.stale.then is Then.DROP:
         drop(ledger, draft, _of_room(draft.room, codes))
     else:
         _downgrade(ledger, draft, codes, ended_by_deadline=draft.deadline == waiting.until)
-    return True
 
 
 def fail(ledger: Ledger, draft: TurnDrafted) -> None:
@@ -190,69 +97,71 @@ def fail(ledger: Ledger, draft: TurnDrafted) -> None:
     decide(ledger, draft, Verdict.DROP, [Reason(code=Code.DECISION_ERROR)], content="")
 
 
-def context_failed(ledger: Ledger, record: ContextRequested) -> None:
-    """An error inside a context decision: nothing is handed over, and nothing is changed (R-RUN-6)."""
-    _emit_context(ledger, record, (), _nothing(record, Code.DECISION_ERROR))
+def end(ledger: Ledger, waiting: Waiting, code: Code) -> None:
+    """Drop what waits, for one reason: its agent was paused, or its decision failed."""
+    drop(ledger, waiting_draft(ledger, waiting), [Reason(code=code)])
 
 
-def wait_failed(ledger: Ledger, waiting: Waiting) -> None:
-    """The same for what waited: it waits no more."""
-    if waiting.request is not None:
-        _withhold(ledger, _waiting_request(ledger, waiting), Code.DECISION_ERROR)
-    else:
-        drop(ledger, _waiting_draft(ledger, waiting), [Reason(code=Code.DECISION_ERROR)])
-
-
-def stop(ledger: Ledger, waiting: Waiting) -> None:
-    """The agent was paused: what waits is dropped (R-POL-4)."""
-    drop(ledger, _waiting_draft(ledger, waiting), [Reason(code=Code.PAUSED)])
-
-
-def _waiting_draft(ledger: Ledger, waiting: Waiting) -> TurnDrafted:
-    draft = turn_of(ledger, waiting.turn).waiting
+def waiting_draft(ledger: Ledger, waiting: Waiting) -> TurnDrafted:
+    """The draft that waits. Raises `LookupError` where none does."""
+    draft = turn_of(ledger, waiting.subject).waiting
     if draft is None:
         raise LookupError("what waits is not there")
     return draft
 
 
-def _waiting_request(ledger: Ledger, waiting: Waiting) -> ContextRequested:
-    row = None if waiting.request is None else ledger.tables.contexts.get((ledger.tenant, waiting.request))
-    if row is None or row.waiting is None:
-        raise LookupError("what waits is not there")
-    return row.waiting
-
-
 @dataclass(frozen=True, slots=True)
 class Tried:
-    """What a way to say the turn came to: its refs, the reasons against it, and whether R-AUD-10 was needed."""
+    """What a way to say the turn came to: its refs and leaves, the reasons against it, and what had to help."""
 
     refs: tuple[str, ...]
     leaves: tuple[str, ...]
     reasons: list[Reason]
     own_words: bool
+    grants: tuple[str, ...]
+    proofs: tuple[str, ...]
+
+
+def _exempt(ledger: Ledger, draft: TurnDrafted) -> Exempt:
+    """Of the revisions that the draft names, those that this turn wrote or retired by itself (R-TURN-5)."""
+    if not draft.wrote and not draft.retired:
+        return Exempt()
+    rows = ledger.tables.revisions
+    wrote = {r for r in draft.wrote if (x := rows.get((ledger.tenant, r))) is not None and x.turn == draft.turn}
+    retired = {
+        r for r in draft.retired if (x := rows.get((ledger.tenant, r))) is not None and x.retired_by == draft.turn
+    }
+    return Exempt(frozenset(wrote), frozenset(retired))
 
 
 def _try(ledger: Ledger, draft: TurnDrafted, row: Turn, rendering: Rendering | None, to: Destination) -> Tried:
     """Hold one rendering, or the action alone, against the destination (R-TURN-2)."""
     refs, some = seen(ledger, draft, row, rendering)
+    exempt = _exempt(ledger, draft)
     against: list[Reason] = []
     own_words = False
-    leaves: set[str] = set()
     classified: list[tuple[str, str]] = []
-    if not some:
-        against.append(Reason(code=Code.SOURCE_MISSING))  # R-TURN-4
+    grants: set[str] = set()
+    proofs: set[str] = set()
+    if not some:  # R-TURN-4
+        return Tried(tuple(sorted(refs)), (), [Reason(code=Code.SOURCE_MISSING)], own_words=False, grants=(), proofs=())
     for ref in refs:
-        judged = judge(ledger, ref, to)
-        against += reasons(ref, judged, draft.trigger)
+        judged = judge(ledger, ref, to, exempt)
+        if judged.codes:
+            against += reasons(ref, judged, draft.trigger)
         own_words = own_words or judged.own_words
-        if judged.evidence is not None:
-            leaves.update(judged.evidence.leaves)
-            classified += judged.evidence.classified
+        grants.update(judged.grants)
+        proofs.update(judged.proofs)
+        if judged.source is not None:
+            classified += judged.source.classified
+    leaves = as_seen(ledger, refs, draft.agent)
     if len(leaves) > ledger.policy(draft.room).settings.evidence.max_leaves:
         against.append(Reason(code=Code.LEAF_LIMIT))  # R-EVI-5
     if not against:
         against = _not_yet(draft, classified)
-    return Tried(tuple(sorted(refs)), tuple(sorted(leaves)), against, own_words)
+    return Tried(
+        tuple(sorted(refs)), tuple(sorted(leaves)), against, own_words, tuple(sorted(grants)), tuple(sorted(proofs))
+    )
 
 
 #: What later rules will look for in text and parameters, by the class of a value; until they exist it stays inside.
@@ -278,15 +187,14 @@ def _ways(draft: TurnDrafted) -> list[tuple[int | None, Rendering | None]]:
     return list(enumerate(draft.renderings)) if draft.renderings else [(None, None)]
 
 
-def _against(ledger: Ledger, draft: TurnDrafted, to: Destination, codes: tuple[Code, ...]) -> None:
+def _against(ledger: Ledger, draft: TurnDrafted, to: Destination) -> None:
     """Decide against a destination that is known and fresh: the first rendering that passes is let out, whole."""
     row = turn_of(ledger, draft.turn)
-    against: list[Reason] = _of_room(draft.room, codes)
+    against: list[Reason] = []
     for number, rendering in _ways(draft):
         tried = _try(ledger, draft, row, rendering, to)
         if not tried.reasons:
-            until = [t for t in (to.valid_until, draft.deadline) if t is not None]
-            _let_out(ledger, draft, Verdict.DELIVER, number, tried, to, min(until, default=None))
+            _let_out(ledger, draft, Verdict.DELIVER, number, tried, to, [to.valid_until, draft.deadline])
             return
         against += tried.reasons
     drop(ledger, draft, against)
@@ -301,7 +209,7 @@ def _downgrade(ledger: Ledger, draft: TurnDrafted, codes: tuple[Code, ...], *, e
     for number, rendering in _ways(draft):
         tried = _try(ledger, draft, row, rendering, to)
         if not tried.reasons:
-            _let_out(ledger, draft, Verdict.DOWNGRADE, number, tried, to, until)
+            _let_out(ledger, draft, Verdict.DOWNGRADE, number, tried, to, [until])
             return
         against += tried.reasons
     notice = ledger.policy(draft.room).settings.notice
@@ -320,12 +228,23 @@ def _let_out(
     number: int | None,
     tried: Tried,
     to: Destination,
-    until: int | None,
+    until: list[int | None],
 ) -> None:
+    limits = [t for t in until if t is not None] + ends(ledger, tried.grants, tried.proofs)
     _finish(ledger, draft, authorized=draft.room, leaves=tried.leaves)
     decision = decide(ledger, draft, verdict, [], provenance=tried.refs, leaves=tried.leaves, rendering=number)
-    text = None if number is None else draft.renderings[number].text
-    authorize(ledger, draft, text, to, tried.refs, until, decision, own_words=tried.own_words)
+    authorize(
+        ledger,
+        draft,
+        None if number is None else draft.renderings[number].text,
+        to,
+        tried.refs,
+        min(limits, default=None),
+        decision,
+        own_words=tried.own_words,
+        grants=tried.grants,
+        proofs=tried.proofs,
+    )
 
 
 def drop(ledger: Ledger, draft: TurnDrafted, against: list[Reason]) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from turngate.processors.audience import Keyed, Sets
+from turngate.processors.audience import KEYED_UNKNOWN, Keyed, Sets
 from turngate.processors.policy import Effective, effective
 from turngate.processors.rows import LeafRow, Policies, Room, RoomLog, Started, Tables
 from turngate.schemas.canonical import digest
@@ -28,7 +28,7 @@ class Caches:
     leaves: dict[LeafRow, str] = field(default_factory=dict)
     shapes: dict[str, Leaf] = field(default_factory=dict)
     listed: dict[tuple[str, str], tuple[Any, Any, Any]] = field(default_factory=dict)
-    bounds: dict[tuple[str, str], tuple[Any, Any, Any]] = field(default_factory=dict)
+    bounds: dict[tuple[str, str], tuple[Any, Any]] = field(default_factory=dict)
     codes: dict[tuple[str, str, str, bool], dict[str, tuple[tuple[Code, ...], bool]]] = field(default_factory=dict)
 
 
@@ -144,6 +144,10 @@ class Ledger:
         if (self.tenant, key) not in self.tables.leaves:
             self.tables.leaves.put((self.tenant, key), leaf)
         return key
+
+    def unknown_leaf(self, agent: str, room: str | None = None) -> str:
+        """The leaf of evidence that could not be established."""
+        return self.keep_leaf(LeafRow(agent=agent, audience=self.keep_audience(KEYED_UNKNOWN), room=room))
 
     def leaf(self, key: str) -> LeafRow:
         """The leaf of a digest."""

@@ -1,4 +1,4 @@
-"""Decides whether a destination may hear a ref, and with which codes it may not (R-AUD-1 to 3, R-AUD-10)."""
+"""Decides whether a destination may hear a ref, and with which codes it may not (R-AUD-1 to 3, R-AUD-10, R-GRT-7)."""
 
 from __future__ import annotations
 
@@ -6,22 +6,26 @@ from dataclasses import dataclass
 
 from turngate.processors.audience import UNKNOWN
 from turngate.processors.bounds import Standing, standing
-from turngate.processors.evidence import evidence_of
+from turngate.processors.identity import continuity, expiry, lapsed
 from turngate.processors.ledger import Ledger
-from turngate.processors.rows import Evidence, LeafRow
+from turngate.processors.rows import Grant, LeafRow
+from turngate.processors.sources import NOTHING_EXEMPT, Exempt, Source, absent, source
+from turngate.schemas.outputs import GrantState
 from turngate.schemas.policy import OpenRooms
 from turngate.schemas.shapes import Audience, Code, Reason, Scope
 
 #: The key of the destination that is not known: nothing but public evidence goes there.
 NOWHERE = "unknown"
+#: Destinations beyond this are forgotten all at once; what was found of them is found again.
+_MOST_DESTINATIONS = 2_000
 
 
 @dataclass(frozen=True, slots=True)
 class Destination:
     """Who would hear: the room's possible readers, or nobody who can be named (`audience` unknown).
 
-    `own_words`: an open room whose own words may be said there again (R-AUD-10). `valid_until`: when its listing will
-    be too old; None where there is none.
+    `own_words`: an open room whose own words may be said there again (R-AUD-10). `sole`: the one reader of a verified
+    direct room (R-ROOM-9). `valid_until`: when its listing will be too old; None where there is none.
     """
 
     agent: str
@@ -29,6 +33,7 @@ class Destination:
     audience: Audience
     key: str
     own_words: bool = False
+    sole: str | None = None
     valid_until: int | None = None
 
 
@@ -39,8 +44,10 @@ def destination(ledger: Ledger, agent: str, room: str) -> tuple[Destination | No
     codes: tuple[Code, ...]
     if now.bounds is not None and now.listing is not None and _credible(now.bounds.upper.audience):
         if now.fresh(ledger.now, limit):
+            upper = now.bounds.upper
+            sole = upper.audience.readers[0] if now.direct else None
             until = now.listing.started_at + limit
-            return Destination(agent, room, now.bounds.upper.audience, now.bounds.upper.key, valid_until=until), (), now
+            return Destination(agent, room, upper.audience, upper.key, sole=sole, valid_until=until), (), now
         codes = (Code.DESTINATION_STALE,)
     else:
         codes = (Code.DESTINATION_UNKNOWN,)
@@ -60,40 +67,43 @@ def _credible(audience: Audience) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """What a ref came to: its evidence, the codes against it, and whether only R-AUD-10 permits it."""
+    """What a ref came to: the codes against it, and what had to help: R-AUD-10, grants, proofs."""
 
-    evidence: Evidence | None
+    source: Source | None
     codes: tuple[Code, ...]
-    own_words: bool
+    own_words: bool = False
+    grants: tuple[str, ...] = ()
+    proofs: tuple[str, ...] = ()
 
 
-def judge(ledger: Ledger, ref: str, to: Destination) -> Judged:
+def judge(ledger: Ledger, ref: str, to: Destination, exempt: Exempt = NOTHING_EXEMPT) -> Judged:
     """Whether the destination may hear a ref: every one of its leaves must be permitted (R-AUD-3)."""
-    evidence = evidence_of(ledger, ref, to.agent)
-    if evidence is None:
-        others = (ledger.tenant, ref) in ledger.tables.known_by
-        return Judged(None, (Code.OTHER_AGENT if others else Code.SOURCE_MISSING,), own_words=False)
-    codes: list[Code] = []
-    if (ledger.tenant, ref) in ledger.tables.deleted:
-        codes.append(Code.SOURCE_DELETED)
+    found = source(ledger, ref, to.agent, exempt)
+    if found is None:
+        return Judged(None, (absent(ledger, ref),))
+    codes: dict[Code, None] = dict.fromkeys(found.codes)
+    if any(room != to.room for room in found.restrictions):
+        codes[Code.RESTRICTED_TO_CONVERSATION] = None
+    if found.over:
+        codes[Code.LEAF_LIMIT] = None
+    elif not found.leaves:
+        codes[Code.SOURCE_UNKNOWN] = None
     own_words = False
-    if evidence.over:
-        codes.append(Code.LEAF_LIMIT)
-    elif not evidence.leaves:
-        codes.append(Code.SOURCE_UNKNOWN)
-    else:
-        known = _known_codes(ledger, to)
-        for key in evidence.leaves:
-            found = known.get(key)
-            if found is None:
-                found = known[key] = leaf_codes(ledger, key, to)
-            own_words = own_words or found[1]
-            codes += (c for c in found[0] if c not in codes)
-    return Judged(evidence, tuple(codes), own_words)
-
-
-#: Destinations beyond this are forgotten all at once; what was found of them is found again.
-_MOST_DESTINATIONS = 2_000
+    helped: dict[str, None] = {}
+    proofs: dict[str, None] = {}
+    known = _known_codes(ledger, to)
+    for key in found.leaves:
+        against = known.get(key)
+        if against is None:
+            against = known[key] = leaf_codes(ledger, key, to)
+        own_words = own_words or against[1]
+        for code in against[0]:
+            beside: Code | None = code
+            if code is Code.AUDIENCE_NOT_SUBSET:
+                beside = _otherwise(ledger, ledger.leaf(key), found.revision, to, helped, proofs)
+            if beside is not None:
+                codes[beside] = None
+    return Judged(found, tuple(codes), own_words, tuple(helped), tuple(proofs))
 
 
 def _known_codes(ledger: Ledger, to: Destination) -> dict[str, tuple[tuple[Code, ...], bool]]:
@@ -108,7 +118,7 @@ def _known_codes(ledger: Ledger, to: Destination) -> dict[str, tuple[tuple[Code,
 
 
 def leaf_codes(ledger: Ledger, key: str, to: Destination) -> tuple[tuple[Code, ...], bool]:
-    """The codes against one leaf, and whether R-AUD-10 was needed to permit it (R-AUD-2)."""
+    """The codes against one leaf but for grants and proofs, and whether R-AUD-10 was needed to permit it (R-AUD-2)."""
     leaf = ledger.leaf(key)
     codes: list[Code] = []
     if leaf.agent != to.agent:
@@ -129,6 +139,48 @@ def leaf_codes(ledger: Ledger, key: str, to: Destination) -> tuple[tuple[Code, .
 def _own_word(leaf: LeafRow, to: Destination) -> bool:
     """Said in this very room while a fresh listing showed it open, by the same agent's observation (R-AUD-10)."""
     return leaf.open and leaf.room == to.room and leaf.agent == to.agent
+
+
+def _otherwise(
+    ledger: Ledger,
+    leaf: LeafRow,
+    revision: str | None,
+    to: Destination,
+    helped: dict[str, None],
+    proofs: dict[str, None],
+) -> Code | None:
+    """What permits a leaf whose audience does not, noted: two live proofs or a live grant; else the code against it."""
+    other = _alone(ledger.audience(leaf.audience))
+    if other is not None and to.sole is not None:  # R-IDN-2
+        live = continuity(ledger, to.agent, other, to.sole)
+        if live is not None:
+            proofs.update(dict.fromkeys(live))
+            return None
+    dead: Code | None = None
+    for name in dict.fromkeys(r for r in (revision, leaf.via) if r is not None):
+        for grant_id in sorted(ledger.tables.grants_of.get((ledger.tenant, name)) or ()):
+            grant: Grant = ledger.tables.grants.rows[ledger.tenant, grant_id]
+            audience = ledger.audience(grant.audience)
+            if grant.agent != to.agent or not ledger.caches.sets.within(to.audience, to.key, audience, grant.audience):
+                continue
+            if grant.state is GrantState.ACTIVE:
+                helped[grant_id] = None
+                return None
+            dead = Code.GRANT_REVOKED if grant.state is GrantState.REVOKED else dead or Code.GRANT_EXPIRED
+    if dead is None and other is not None and to.sole is not None and lapsed(ledger, to.agent, other, to.sole):
+        dead = Code.PROOF_NOT_LIVE
+    return dead or Code.AUDIENCE_NOT_SUBSET
+
+
+def _alone(audience: Audience) -> str | None:
+    """The one reader of an audience that is exactly that reader."""
+    return audience.readers[0] if len(audience.readers) == 1 and not audience.workspaces else None
+
+
+def ends(ledger: Ledger, grants: tuple[str, ...], proofs: tuple[str, ...]) -> list[int]:
+    """When the grants and proofs that helped come to their end."""
+    ending = [ledger.tables.grants.rows[ledger.tenant, grant].expires_at for grant in grants]
+    return [end for end in ending if end is not None] + expiry(ledger, proofs)
 
 
 def reasons(ref: str, judged: Judged, trigger: str | None) -> list[Reason]:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from enum import StrEnum
 
 from turngate.processors.state import State, Table
-from turngate.schemas.inputs import ContextRequested, TurnDrafted
+from turngate.schemas.inputs import ContextRequested, MemoryKind, MemoryWrite, TurnDrafted
+from turngate.schemas.outputs import GrantState, RevisionState
 from turngate.schemas.shapes import Audience, MemberKind, RoomKind, Visibility
 
 
@@ -156,10 +158,96 @@ class Evidence:
 
 
 @dataclass(frozen=True, slots=True)
+class Revision:
+    """A revision of a memory with its evidence.
+
+    `leaves` as a later turn sees them, `seen` with the `via` of the turn that wrote it (R-EVI-6); `restrictions` hold
+    also where there are no leaves. `turn`: the turn that wrote it, `retired_by` the one that retired it (R-TURN-5).
+    `text` is null where it is no longer needed, or erased.
+    """
+
+    agent: str
+    memory: str
+    kind: MemoryKind
+    state: RevisionState
+    leaves: tuple[str, ...]
+    write: str
+    base: str | None = None
+    seen: tuple[str, ...] = ()
+    over: bool = False
+    restrictions: tuple[str, ...] = ()
+    sources: tuple[str, ...] = ()
+    room: str | None = None
+    text: str | None = None
+    turn: str | None = None
+    retired_by: str | None = None
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """A memory: whose it is, its current revision, and all that it has had."""
+
+    agent: str
+    current: str | None
+    revisions: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Grant:
+    """A grant of one revision to an audience (by digest). An offer not yet confirmed is none."""
+
+    agent: str
+    memory: str
+    revision: str
+    audience: str
+    state: GrantState
+    by: str
+    expires_at: int | None = None
+
+
+class OfferState(StrEnum):
+    """Whether a code still waits, was used, taken back, or ran out."""
+
+    OPEN = "open"
+    GRANTED = "granted"
+    CANCELLED = "cancelled"
+    EXPIRED = "expired"
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """A request to share, and what became of its code, which is kept as a tag only (R-GRT-10)."""
+
+    agent: str
+    room: str
+    reader: str
+    memory: str
+    revision: str
+    audience: str
+    expires_at: int
+    state: OfferState
+
+
+@dataclass(frozen=True, slots=True)
+class Proof:
+    """An account proven to be a subject's, for one agent, until it expires or is revoked (R-IDN-1)."""
+
+    agent: str
+    reader: str
+    subject: str
+    expires_at: int
+    revoked: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Context:
     """A context request. `waiting` is it while it waits for its room; `permitted` what was answered."""
 
     turn: str
+    agent: str
+    room: str
+    trigger: str | None = None
     permitted: tuple[str, ...] | None = None
     waiting: ContextRequested | None = None
 
@@ -174,6 +262,7 @@ class Turn:
 
     agent: str | None = None
     content: str | None = None
+    trigger: str | None = None
     conflicts: tuple[str, ...] = ()
     contexts: tuple[str, ...] = ()
     results: tuple[tuple[str, str | None], ...] = ()
@@ -183,17 +272,30 @@ class Turn:
     waiting: TurnDrafted | None = None
 
 
+class WaitKind(StrEnum):
+    """What is due at its time."""
+
+    CONTEXT = "context"
+    DRAFT = "draft"
+    WRITE = "write"
+    OFFER = "offer"
+    GRANT = "grant"
+
+
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """A context request or draft that waits for a room, since arrival `since` until stream time `until`."""
+    """Something that waits since arrival `since` until stream time `until`; `subject` is its id.
+
+    A context request or a draft waits for its room, a write for its assessment; an offer or a grant runs out.
+    """
 
     since: int
     until: int
+    kind: WaitKind
     tenant: str
+    subject: str
     agent: str
-    room: str
-    turn: str
-    request: str | None = None
+    room: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -250,5 +352,29 @@ class Tables:
         self.open_turns: Table[OpenTurns] = make("open_turns", OpenTurns)
         #: (tenant, arrival)
         self.waiting: Table[Waiting] = make("waiting", Waiting)
+        #: (tenant, revision)
+        self.revisions: Table[Revision] = make("revisions", Revision)
+        #: (tenant, memory)
+        self.memories: Table[Memory] = make("memories", Memory)
+        #: (tenant, write): one that was taken up or refused
+        self.writes: Table[Flag] = make("writes", Flag)
+        #: (tenant, write): one that waits for its assessment
+        self.assessing: Table[MemoryWrite] = make("assessing", MemoryWrite)
+        #: (tenant, agent, reader): revisions about which to ask their author
+        self.questions: Table[tuple[str, ...]] = make("questions", tuple[str, ...])
+        #: (tenant, grant)
+        self.grants: Table[Grant] = make("grants", Grant)
+        #: (tenant, revision): its grants, oldest first
+        self.grants_of: Table[tuple[str, ...]] = make("grants_of", tuple[str, ...])
+        #: (tenant, request)
+        self.offers: Table[Offer] = make("offers", Offer)
+        #: (tenant, tag of a code): its request
+        self.codes: Table[str] = make("codes", str)
+        #: (tenant, command or message): one that was handled
+        self.commands: Table[Flag] = make("commands", Flag)
+        #: (tenant, proof)
+        self.proofs: Table[Proof] = make("proofs", Proof)
+        #: (tenant, agent, reader): its proofs
+        self.proofs_of: Table[tuple[str, ...]] = make("proofs_of", tuple[str, ...])
         #: (tenant, agent, room or empty)
         self.paused: Table[Flag] = make("paused", Flag)

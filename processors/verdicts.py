@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 from turngate.processors.audience import PUBLIC, UNKNOWN
 from turngate.processors.ledger import Ledger
 from turngate.processors.permits import Destination
+from turngate.processors.sources import as_seen
 from turngate.schemas.canonical import digest
 from turngate.schemas.inputs import TurnDrafted
 from turngate.schemas.outputs import TurnAuthorized, TurnDecided, Verdict
@@ -45,23 +44,13 @@ def decide(
             reasons=tuple({(r.code, r.ref): r for r in against}.values()),
             fingerprint=None,
             provenance=provenance,
-            leaves_digest=digest(list(leaves_of(ledger, draft.agent, provenance) if leaves is None else leaves)),
+            leaves_digest=digest(sorted(as_seen(ledger, provenance, draft.agent)) if leaves is None else list(leaves)),
             as_of=ledger.as_of(),
             policy=ledger.policy(draft.room).label,
             decision=decision,
         )
     )
     return decision
-
-
-def leaves_of(ledger: Ledger, agent: str, refs: Iterable[str]) -> tuple[str, ...]:
-    """The digests of all leaves of these refs, sorted, each once."""
-    keys: set[str] = set()
-    for ref in refs:
-        evidence = ledger.tables.evidence.get((ledger.tenant, ref, agent))
-        if evidence is not None:
-            keys.update(evidence.leaves)
-    return tuple(sorted(keys))
 
 
 def authorize(
@@ -74,6 +63,8 @@ def authorize(
     decision: str,
     *,
     own_words: bool = False,
+    grants: tuple[str, ...] = (),
+    proofs: tuple[str, ...] = (),
 ) -> None:
     """Emit `TurnAuthorized`: exactly these bytes, to no more than these readers."""
     ledger.emit(
@@ -89,8 +80,8 @@ def authorize(
             action=None,
             destination=_heard_by(to, own_words),
             provenance=provenance,
-            grants=(),
-            proofs=(),
+            grants=grants,
+            proofs=proofs,
             valid_until=valid_until,
             decision=decision,
         )

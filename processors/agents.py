@@ -1,0 +1,27 @@
+"""Decides whether an agent may act at all: the policy names it, and no operator has stopped it."""
+
+from __future__ import annotations
+
+from turngate.processors.ledger import Ledger
+from turngate.processors.rows import Flag
+from turngate.schemas.inputs import AgentPaused
+
+
+def named(ledger: Ledger, agent: str, room: str | None) -> bool:
+    """Whether the policy names the agent (R-ROOM-7)."""
+    return agent in ledger.policy(room).settings.agents
+
+
+def paused(ledger: Ledger, agent: str, room: str) -> bool:
+    """Whether an operator has stopped the agent, everywhere or in this room (R-POL-4)."""
+    held = ledger.tables.paused
+    return (ledger.tenant, agent, "") in held or (ledger.tenant, agent, room) in held
+
+
+def pause(ledger: Ledger, record: AgentPaused) -> None:
+    """Stop an agent, or let it go on."""
+    key = (ledger.tenant, record.agent, record.room or "")
+    if not record.paused:
+        ledger.tables.paused.drop(key)
+    elif key not in ledger.tables.paused:
+        ledger.tables.paused.put(key, Flag(ledger.now))

@@ -1,0 +1,131 @@
+"""Decides which candidates a destination may hear, before inference (R-TURN-1)."""
+
+from __future__ import annotations
+
+from turngate.processors.agents import named
+from turngate.processors.ledger import Ledger
+from turngate.processors.permits import Destination, Judged, destination, judge, nowhere, reasons
+from turngate.processors.rows import Context, Revision, Waiting, WaitKind
+from turngate.processors.turns import asked
+from turngate.schemas.inputs import ContextRequested
+from turngate.schemas.outputs import Attribution, Because, ContextDecided, Permitted, RevisionState, Withheld
+from turngate.schemas.shapes import Code, Reason
+
+
+def context_requested(ledger: Ledger, record: ContextRequested, *, late: bool = False) -> Waiting | None:
+    """Answer a context request, or let it wait for its room; a late one is answered with nothing (R-RUN-2)."""
+    key = (ledger.tenant, record.request)
+    if key in ledger.tables.contexts:
+        return None  # R-RUN-4
+    ledger.tables.contexts.put(key, Context(record.turn, record.agent, record.room, record.trigger))
+    asked(ledger, record)
+    if late:
+        withhold(ledger, record, Code.BARRIER_LATE)
+        return None
+    to, _, now = destination(ledger, record.agent, record.room)
+    if to is not None or now.open or not named(ledger, record.agent, record.room):
+        answer(ledger, record, to)
+        return None
+    until = ledger.now + ledger.policy(record.room).settings.stale.hold
+    ledger.ask(record.agent, record.room, Because.CONTEXT, until)
+    ledger.tables.contexts.put(key, Context(record.turn, record.agent, record.room, record.trigger, waiting=record))
+    return Waiting(ledger.arrival, until, WaitKind.CONTEXT, ledger.tenant, record.request, record.agent, record.room)
+
+
+def waiting_request(ledger: Ledger, waiting: Waiting) -> ContextRequested:
+    """The request that waits. Raises `LookupError` where none does."""
+    row = ledger.tables.contexts.get((ledger.tenant, waiting.subject))
+    if row is None or row.waiting is None:
+        raise LookupError("what waits is not there")
+    return row.waiting
+
+
+def answer(ledger: Ledger, record: ContextRequested, to: Destination | None) -> None:
+    """Say which candidates the destination may hear; None: it is unknown, and only public evidence goes there."""
+    if not named(ledger, record.agent, record.room):
+        withhold(ledger, record, Code.AGENT_UNKNOWN)
+        return
+    hearer = to or nowhere(ledger, record.agent, record.room)
+    permitted: list[Permitted] = []
+    withheld: list[Withheld] = []
+    for ref in dict.fromkeys(record.candidates):
+        judged = judge(ledger, ref, hearer)
+        if judged.codes:
+            withheld.append(Withheld(ref=ref, reasons=tuple(reasons(ref, judged, None))))
+        else:
+            permitted.append(_permitted(ref, judged))
+    _answered(ledger, record, tuple(permitted), tuple(withheld), _questions(ledger, hearer))
+
+
+def _permitted(ref: str, judged: Judged) -> Permitted:
+    """Where only a grant permits it, nothing tells whose it is (R-GRT-8); the model must not see a secret (R-EGR-4)."""
+    classified = () if judged.source is None else judged.source.classified
+    redact = tuple(name for name, kind in classified if kind == "secret")
+    grant = judged.grants[0] if judged.grants else None
+    attribution = Attribution.SHOWN if grant is None else Attribution.HIDDEN
+    return Permitted(ref=ref, attribution=attribution, grant=grant, redact=redact)
+
+
+def _questions(ledger: Ledger, to: Destination) -> tuple[str, ...] | None:
+    """Revisions about whose sharing to ask their sole author, once, in that person's direct room (R-SEN-3)."""
+    if to.sole is None:
+        return None
+    key = (ledger.tenant, to.agent, to.sole)
+    waiting = ledger.tables.questions.get(key)
+    if waiting is None:
+        return None
+    ledger.tables.questions.drop(key)
+    current = tuple(name for name in waiting if _current(ledger, name))
+    return current or None
+
+
+def _current(ledger: Ledger, name: str) -> bool:
+    row: Revision | None = ledger.tables.revisions.get((ledger.tenant, name))
+    return row is not None and row.state is RevisionState.CURRENT
+
+
+def withhold(ledger: Ledger, record: ContextRequested, code: Code) -> None:
+    """Answer with nothing, for one reason."""
+    _answered(ledger, record, (), _nothing(record, code), None)
+
+
+def context_failed(ledger: Ledger, record: ContextRequested) -> None:
+    """An error inside a context decision: nothing is handed over, and nothing is changed (R-RUN-6)."""
+    _emit(ledger, record, (), _nothing(record, Code.DECISION_ERROR), None)
+
+
+def _nothing(record: ContextRequested, code: Code) -> tuple[Withheld, ...]:
+    return tuple(Withheld(ref=ref, reasons=(Reason(code=code),)) for ref in dict.fromkeys(record.candidates))
+
+
+def _answered(
+    ledger: Ledger,
+    record: ContextRequested,
+    permitted: tuple[Permitted, ...],
+    withheld: tuple[Withheld, ...],
+    questions: tuple[str, ...] | None,
+) -> None:
+    refs = tuple(p.ref for p in permitted)
+    row = Context(record.turn, record.agent, record.room, record.trigger, permitted=refs)
+    ledger.tables.contexts.put((ledger.tenant, record.request), row)
+    _emit(ledger, record, permitted, withheld, questions)
+
+
+def _emit(
+    ledger: Ledger,
+    record: ContextRequested,
+    permitted: tuple[Permitted, ...],
+    withheld: tuple[Withheld, ...],
+    questions: tuple[str, ...] | None,
+) -> None:
+    ledger.emit(
+        ContextDecided(
+            tenant=ledger.tenant,
+            at=ledger.now,
+            request=record.request,
+            turn=record.turn,
+            permitted=permitted,
+            withheld=withheld,
+            questions=questions,
+        )
+    )

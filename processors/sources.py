@@ -1,0 +1,90 @@
+"""Decides what a source ref stands for: its leaves, and whether it may be used at all (R-AUD-3, R-EVI-6)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+from turngate.processors.ledger import Ledger
+from turngate.processors.rows import Revision
+from turngate.schemas.outputs import RevisionState
+from turngate.schemas.shapes import Code
+
+REVISION = "revision:"
+
+
+@dataclass(frozen=True, slots=True)
+class Exempt:
+    """Revisions that a turn wrote or retired itself, so that it may acknowledge the change (R-TURN-5)."""
+
+    wrote: frozenset[str] = frozenset()
+    retired: frozenset[str] = frozenset()
+
+
+NOTHING_EXEMPT = Exempt()
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A ref as one agent has it: its leaves, the codes against it whoever hears it, and its further restrictions.
+
+    `revision` is set where the ref exposes one as such, so that a grant on it applies (R-GRT-7).
+    """
+
+    leaves: tuple[str, ...]
+    codes: tuple[Code, ...] = ()
+    over: bool = False
+    restrictions: tuple[str, ...] = ()
+    classified: tuple[tuple[str, str], ...] = ()
+    revision: str | None = None
+
+
+def source(ledger: Ledger, ref: str, agent: str, exempt: Exempt = NOTHING_EXEMPT) -> Source | None:
+    """What the agent has of a ref; None where it has nothing."""
+    codes = (Code.SOURCE_DELETED,) if (ledger.tenant, ref) in ledger.tables.deleted else ()
+    if ref.startswith(REVISION):
+        return _revision(ledger, ref[len(REVISION) :], agent, codes, exempt)
+    evidence = ledger.tables.evidence.get((ledger.tenant, ref, agent))
+    if evidence is None:
+        return None
+    return Source(evidence.leaves, codes, evidence.over, classified=evidence.classified)
+
+
+def _revision(ledger: Ledger, name: str, agent: str, codes: tuple[Code, ...], exempt: Exempt) -> Source | None:
+    row: Revision | None = ledger.tables.revisions.get((ledger.tenant, name))
+    if row is None or row.agent != agent:
+        return None
+    wrote = name in exempt.wrote
+    if not wrote and name not in exempt.retired:
+        if row.state is RevisionState.STAGED:
+            codes = (*codes, Code.REVISION_STAGED)
+        elif row.state is RevisionState.RETIRED:
+            codes = (*codes, Code.REVISION_NOT_CURRENT)
+    leaves = row.seen if wrote else row.leaves
+    return Source(leaves, codes, row.over, row.restrictions, revision=name)
+
+
+def absent(ledger: Ledger, ref: str) -> Code:
+    """Why an agent has nothing of a ref: only others have recorded it, or nobody has (R-AUD-3)."""
+    if ref.startswith(REVISION):
+        known = (ledger.tenant, ref[len(REVISION) :]) in ledger.tables.revisions
+    else:
+        known = (ledger.tenant, ref) in ledger.tables.known_by
+    return Code.OTHER_AGENT if known else Code.SOURCE_MISSING
+
+
+def as_seen(ledger: Ledger, refs: Iterable[str], agent: str) -> list[str]:
+    """The leaves of these refs as a turn sees them, each once: those of a revision carry it as `via` (R-EVI-6)."""
+    seen: dict[str, None] = {}
+    for ref in refs:
+        found = source(ledger, ref, agent)
+        if found is not None:
+            seen.update(dict.fromkeys(_through(ledger, found.leaves, found.revision)))
+    return list(seen)
+
+
+def _through(ledger: Ledger, leaves: tuple[str, ...], revision: str | None) -> tuple[str, ...]:
+    """Leaves as seen through a revision."""
+    if revision is None:
+        return leaves
+    return tuple(ledger.keep_leaf(replace(ledger.leaf(key), via=revision)) for key in leaves)
