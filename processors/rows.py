@@ -20,9 +20,15 @@ class Policies:
 
 @dataclass(frozen=True, slots=True)
 class Started:
-    """A room started when so many policies had been published; that count less one is its pinned version (R-POL-1)."""
+    """A room's life (R-RET-1): how many policies had been published when it started (R-POL-1), when that was, and when
+    it was last active, by stream time and arrival; null where it never was.
+    """
 
     policies: int
+    at: int
+    arrival: int
+    active_at: int | None = None
+    active_arrival: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,11 +153,16 @@ class LeafRow:
 class Evidence:
     """What one agent knows of a ref: its leaves by digest, and digests of the contents it has had (R-AUD-6).
 
-    `over`: there were more distinct leaves than the policy allows, and so there are none (R-EVI-5). `classified`: names
+    `room`: where it was said or read; `at`: when, as its writer had it; `seen`: the stream time of its first
+    observation, from which it is kept (R-RET-4). `made_of`: refs whose text it repeats. `over`: there were more distinct leaves than the policy allows, and so there are none (R-EVI-5). `classified`: names
     and classes of a tool result's fields that are more than public.
     """
 
     leaves: tuple[str, ...]
+    room: str
+    at: int
+    seen: int
+    made_of: tuple[str, ...] = ()
     over: bool = False
     contents: tuple[str, ...] = ()
     classified: tuple[tuple[str, str], ...] = ()
@@ -256,7 +267,7 @@ class Context:
 class Turn:
     """What is known of a turn: its content, its context requests and tool results, and what became of it.
 
-    `authorized`: the room it was let out to, with the leaves of what was sent (R-AUD-7). `waiting` is the draft while
+    `seen`: when it was first heard of. `authorized`: the room it was let out to, with the refs and leaves of what was sent (R-AUD-7). `waiting` is the draft while
     it is held.
     """
 
@@ -267,7 +278,9 @@ class Turn:
     contexts: tuple[str, ...] = ()
     results: tuple[tuple[str, str | None], ...] = ()
     final: bool = False
+    seen: int = 0
     authorized: str | None = None
+    refs: tuple[str, ...] = ()
     leaves: tuple[str, ...] = ()
     waiting: TurnDrafted | None = None
 
@@ -338,6 +351,8 @@ class Tables:
         self.audiences: Table[Audience] = make("audiences", Audience)
         #: (tenant, digest)
         self.leaves: Table[LeafRow] = make("leaves", LeafRow)
+        #: (tenant, ref, agent): evidence that was forgotten with its room → until when its id is known
+        self.gone: Table[int] = make("gone", int)
         #: (tenant, ref, agent)
         self.evidence: Table[Evidence] = make("evidence", Evidence)
         #: (tenant, ref)
