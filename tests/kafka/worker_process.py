@@ -18,7 +18,9 @@ def main() -> None:
     parser.add_argument("prefix")
     parser.add_argument("--group", default="")
     parser.add_argument("--heartbeat", type=float, default=0.5)
+    parser.add_argument("--pause", type=float, default=0.0)
     options = parser.parse_args()
+    Chained.pause = options.pause
     log_to_stderr(logging.INFO)
     run_worker(
         KafkaSettings.read(options.bootstrap),
