@@ -14,6 +14,7 @@ import pytest
 
 from tests.broker import Broker
 from tests.cli.conftest import INSTALLED, MESSAGE, POLICY, Line, Turngate, listing, written
+from tests.registry import Registry
 from turngate.cli.files import now
 from turngate.demo.run import SHIPPED
 
@@ -78,6 +79,24 @@ def test_from_an_empty_broker_to_a_decision(turngate: Turngate, own_broker: Brok
         assert process.wait(30) == 0
     (authorized,) = tailed(turngate, own_broker.bootstrap, "outbound")
     assert authorized["record"] == "TurnAuthorized"
+
+
+def test_with_a_schema_registry_everything_is_in_its_wire_format(
+    turngate: Turngate, own_broker: Broker, own_registry: Registry, tmp_path: Path
+) -> None:
+    at = ("--bootstrap-servers", own_broker.bootstrap, "--registry-url", own_registry.url)
+    assert "is not registered" in turngate("doctor", *at).stdout
+    created = turngate("topics", "create", *at, "--partitions", 1)
+    assert created.stdout.endswith(f"schemas registered at {own_registry.url}\n")
+    healthy = turngate("doctor", *at)
+    assert healthy.exit_code == 0
+    assert f"ok   schema registry: {own_registry.url} answers and has the newest schema" in healthy.stdout
+
+    assert turngate("send", written(tmp_path / "policy", POLICY), *at).exit_code == 0
+    there = ("tail", "policies", "--from", "beginning", "--no-follow")
+    assert " acme PolicyPublished version=1 " in turngate(*there, *at).stdout
+    # whoever does not ask the registry cannot read it, and says so
+    assert "no record (no record of the contract), " in turngate(*there, *at[:2]).stdout
 
 
 def test_an_export_goes_onto_a_broker(turngate: Turngate, own_broker: Broker, tmp_path: Path) -> None:
