@@ -89,13 +89,7 @@ def test_an_import_that_points_the_other_way_is_an_error(tmp_path: Path, file: s
     for name, folder in FOLDERS.items():
         shutil.copytree(folder, house / name, ignore=shutil.ignore_patterns("__pycache__", "*.avsc"))
     broken = house / file
-    text = broken.read_text("utf-8")
-    broken.write_text(
-        text.replace("from __future__ import annotations\n", f"from __future__ import annotations\n\n{line}\n")
-        if "from __future__" in text
-        else f"{text}\n{line}\n",
-        "utf-8",
-    )
+    broken.write_text(f"{broken.read_text('utf-8')}\n{line}\n", "utf-8")
     done = _run(
         BIN / "lint-imports", "--no-logo", "--no-cache", ROOT / "pyproject.toml", cwd=tmp_path, PYTHONPATH=str(tmp_path)
     )
