@@ -74,5 +74,5 @@ async def state_digest(cluster: Cluster, number: int, restore: Restore) -> str:
         end = (await side.end_offsets([place]))[place]
     finally:
         await side.stop()
-    saved = await checkpoint.load(cluster.settings, place, end, lambda size: None)
+    saved = await checkpoint.load(cluster.settings, place, end, lambda: None)
     return restore(saved.drain(), saved.version).state.digest()
