@@ -126,10 +126,10 @@ def standing(ledger: Ledger, agent: str, room: str) -> Standing:
     by_listing = current(ledger, agent, room, listing)
     events = ledger.room_log(room).events
     cached = ledger.caches.bounds.get((agent, room))
-    if cached is None or cached[0] is not by_listing or cached[1] is not events:
+    if cached is None or cached[0] is not listing or cached[1] is not by_listing or cached[2] is not events:
         bounds = _bounds(ledger, agent, room, listing, by_listing, events)
-        cached = ledger.caches.bounds[agent, room] = (by_listing, events, bounds)
-    return Standing(listing, cached[2], skewed)
+        cached = ledger.caches.bounds[agent, room] = (listing, by_listing, events, bounds)
+    return Standing(listing, cached[3], skewed)
 
 
 def current(ledger: Ledger, agent: str, room: str, listing: Listing) -> Listed:
@@ -201,12 +201,15 @@ def without(audience: Audience, left: Iterable[str]) -> Audience:
 
 
 def with_joiners(audience: Audience, joiners: Iterable[Joiner]) -> Audience:
-    """The audience with more possible readers; who is a guest by either account counts as one."""
+    """The audience with more possible readers; of two accounts of one reader the lesser counts."""
     readers, guests = list(audience.readers), list(audience.guests)
     memberships = dict(audience.memberships)
     for joiner in joiners:
-        if _insert(readers, joiner.reader) and joiner.further:
-            memberships[joiner.reader] = tuple(sorted(set(joiner.further)))
+        further = set(joiner.further)
+        if not _insert(readers, joiner.reader):
+            further.intersection_update(memberships.pop(joiner.reader, ()))
+        if further:
+            memberships[joiner.reader] = tuple(sorted(further))
         if joiner.guest:
             _insert(guests, joiner.reader)
             memberships.pop(joiner.reader, None)

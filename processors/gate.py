@@ -177,7 +177,8 @@ def time_is_up(ledger: Ledger, waiting: Waiting) -> bool:
         _answer(ledger, _waiting_request(ledger, waiting), nowhere(ledger, waiting.agent, waiting.room))
         return True
     draft = _waiting_draft(ledger, waiting)
-    codes = destination(ledger, draft.agent, draft.room)[1]
+    # A room of nobody into which somebody joined has no code against it, and still no listing that says who is there.
+    codes = destination(ledger, draft.agent, draft.room)[1] or (Code.DESTINATION_UNKNOWN,)
     if ledger.policy(draft.room).settings.stale.then is Then.DROP:
         drop(ledger, draft, _of_room(draft.room, codes))
     else:

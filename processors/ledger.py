@@ -28,7 +28,7 @@ class Caches:
     leaves: dict[LeafRow, str] = field(default_factory=dict)
     shapes: dict[str, Leaf] = field(default_factory=dict)
     listed: dict[tuple[str, str], tuple[Any, Any, Any]] = field(default_factory=dict)
-    bounds: dict[tuple[str, str], tuple[Any, Any, Any]] = field(default_factory=dict)
+    bounds: dict[tuple[str, str], tuple[Any, Any, Any, Any]] = field(default_factory=dict)
     codes: dict[tuple[str, str, str, bool], dict[str, tuple[tuple[Code, ...], bool]]] = field(default_factory=dict)
 
 
