@@ -120,6 +120,11 @@ def test_the_image_is_built_from_files_that_are_there() -> None:
     assert set(packages) <= allowed
 
 
+def test_every_setting_is_documented_and_no_other() -> None:
+    text = (ROOT / "docs" / "operations.md").read_text("utf-8")
+    assert set(re.findall(r"TURNGATE_[A-Z_]+", text)) == variables()
+
+
 @pytest.mark.parametrize("name", LOCKS)
 def test_a_lock_file_has_a_version_and_hashes_for_everything_and_no_address(name: str) -> None:
     text = (ROOT / name).read_text("utf-8")
