@@ -17,7 +17,7 @@ from turngate.processors.settling import settle
 from turngate.processors.state import Key, State
 from turngate.processors.turns import result_came
 from turngate.schemas import inputs
-from turngate.schemas.catalog import INPUT_TOPICS, OPERATOR_TOPICS
+from turngate.schemas.catalog import INPUT_TOPICS, OPERATOR_TOPICS, TICKS
 from turngate.schemas.inputs import Record
 from turngate.schemas.outputs import CommandRefused, RecordRefused, WriteRefused
 from turngate.schemas.policy import Stale, parse_policy
@@ -199,7 +199,7 @@ class Engine:
 
     def _record(self, record: Record, position: Position, timestamp: int, raw: bytes, *, late: bool) -> list[Record]:
         tenant, schema = record.tenant, type(record).__name__
-        if isinstance(record, inputs.Tick):
+        if isinstance(record, inputs.Tick) and position.topic == TICKS:
             return []
         mark = self.state.mark()
         try:
@@ -275,6 +275,10 @@ class Engine:
 
     def _pause(self, ledger: Ledger, record: inputs.AgentPaused) -> None:
         """Stop an agent, or let it go on; what waits of it is dropped (R-POL-4)."""
+        command = (record.tenant, record.command)
+        if command in self._tables.commands:
+            return  # told again, it must not undo what was commanded since
+        self._tables.commands.put(command, Flag(self.now))
         key = (record.tenant, record.agent, record.room or "")
         if not record.paused:
             self._tables.paused.drop(key)
@@ -284,7 +288,7 @@ class Engine:
         for waits, waiting in sorted(self._tables.waiting.rows.items(), key=lambda row: row[1].since):
             mine = waiting.tenant == record.tenant and waiting.agent == record.agent
             if mine and waiting.request is None and record.room in (None, waiting.room):
-                gate.stop(ledger, waiting)
+                ledger.out += self._guarded(waiting, gate.stop)[0]
                 self._waits_no_more(waits, waiting)
 
     def _dead(

@@ -159,6 +159,8 @@ def try_again(ledger: Ledger, waiting: Waiting) -> bool:
     to, codes, now = destination(ledger, waiting.agent, waiting.room)
     if to is None and not now.open:
         return False
+    if _forsaken(ledger, waiting):
+        return True
     if waiting.request is not None:
         request = _waiting_request(ledger, waiting)
         _answer(ledger, request, to or nowhere(ledger, waiting.agent, waiting.room))
@@ -176,6 +178,8 @@ def time_is_up(ledger: Ledger, waiting: Waiting) -> bool:
     if waiting.request is not None:
         _answer(ledger, _waiting_request(ledger, waiting), nowhere(ledger, waiting.agent, waiting.room))
         return True
+    if _forsaken(ledger, waiting):
+        return True
     draft = _waiting_draft(ledger, waiting)
     # A room of nobody into which somebody joined has no code against it, and still no listing that says who is there.
     codes = destination(ledger, draft.agent, draft.room)[1] or (Code.DESTINATION_UNKNOWN,)
@@ -183,6 +187,14 @@ def time_is_up(ledger: Ledger, waiting: Waiting) -> bool:
         drop(ledger, draft, _of_room(draft.room, codes))
     else:
         _downgrade(ledger, draft, codes, ended_by_deadline=draft.deadline == waiting.until)
+    return True
+
+
+def _forsaken(ledger: Ledger, waiting: Waiting) -> bool:
+    """Drop a draft whose agent a policy that came meanwhile does not name; whether that was so (R-POL-1, R-ROOM-7)."""
+    if waiting.request is not None or _named(ledger, waiting.agent, waiting.room):
+        return False
+    drop(ledger, _waiting_draft(ledger, waiting), [Reason(code=Code.AGENT_UNKNOWN)])
     return True
 
 
@@ -204,9 +216,10 @@ def wait_failed(ledger: Ledger, waiting: Waiting) -> None:
         drop(ledger, _waiting_draft(ledger, waiting), [Reason(code=Code.DECISION_ERROR)])
 
 
-def stop(ledger: Ledger, waiting: Waiting) -> None:
+def stop(ledger: Ledger, waiting: Waiting) -> bool:
     """The agent was paused: what waits is dropped (R-POL-4)."""
     drop(ledger, _waiting_draft(ledger, waiting), [Reason(code=Code.PAUSED)])
+    return True
 
 
 def _waiting_draft(ledger: Ledger, waiting: Waiting) -> TurnDrafted:

@@ -43,7 +43,8 @@ def page_arrived(ledger: Ledger, record: MembershipPage) -> Listing | None:
     clash = record.last and under_way.last is not None
     beyond = last is not None and max(*under_way.pages, record.page, -1) > last
     if known is not None or not same or page.failed or clash or beyond:
-        return _spoil(ledger, record.refresh, under_way)
+        _spoil(ledger, record.refresh, under_way)
+        return None
     pages = (*under_way.pages, record.page)
     tables.pages.put((*key, str(record.page)), page)
     tables.refreshes.put(key, replace(under_way, pages=pages, last=last))
@@ -51,7 +52,8 @@ def page_arrived(ledger: Ledger, record: MembershipPage) -> Listing | None:
         return None
     complete = [tables.pages.rows[*key, str(n)] for n in range(last + 1)]
     if not _says_enough(complete):
-        return _spoil(ledger, record.refresh, replace(under_way, pages=pages))
+        _spoil(ledger, record.refresh, replace(under_way, pages=pages))
+        return None
     _forget(ledger, record.refresh)
     still = tuple(r for r in ledger.room(record.agent, record.room).open_refreshes if r != record.refresh)
     ledger.put_room(record.agent, record.room, open_refreshes=still)

@@ -250,5 +250,7 @@ class Tables:
         self.open_turns: Table[OpenTurns] = make("open_turns", OpenTurns)
         #: (tenant, arrival)
         self.waiting: Table[Waiting] = make("waiting", Waiting)
+        #: (tenant, command): carried out, and so never again (R-RUN-4)
+        self.commands: Table[Flag] = make("commands", Flag)
         #: (tenant, agent, room or empty)
         self.paused: Table[Flag] = make("paused", Flag)
