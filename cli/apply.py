@@ -28,7 +28,7 @@ def apply(
     A line is `{"record": NAME, "at": MS, "value": {…}}`, with `"topic"` where the record is not on its own; `at` is the
     broker's time. Each record is applied before the next one arrives. What comes out is `{"record", "value"}` a line.
 
-    Example:  turngate apply tests/golden/events.jsonl | grep TurnDecided
+    Example:  turngate apply events.jsonl | grep TurnDecided
     """
     from turngate.schemas.catalog import APPLIED
     from turngate.schemas.codec import Codec

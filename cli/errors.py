@@ -22,7 +22,8 @@ def extra(name: str) -> Iterator[None]:
     try:
         yield
     except ModuleNotFoundError as error:
-        if error.name is None or error.name.split(".")[0] == "turngate":
+        package = "" if error.name is None else error.name.split(".")[0]
+        if package in ("", "turngate"):
             raise
-        message = f"this needs the package {error.name}: pip install 'turngate[{name}]'"
+        message = f"this needs the package {package}: pip install 'turngate[{name}]'"
         raise Impossible(message) from None

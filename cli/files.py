@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import io
 import sys
 import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING, BinaryIO
 
 from turngate.cli.errors import Impossible
 
@@ -20,13 +19,13 @@ STDIN = Path("-")
 
 
 @contextmanager
-def reading(path: Path) -> Iterator[TextIO]:
-    """A text file, or standard input where it is `-`. Raises `Impossible` where it cannot be opened."""
+def reading(path: Path) -> Iterator[BinaryIO]:
+    """A file, or standard input where it is `-`. Raises `Impossible` where it cannot be opened."""
     if path == STDIN:
-        yield io.TextIOWrapper(sys.stdin.buffer, encoding="utf-8", newline="\n")
+        yield sys.stdin.buffer
         return
     try:
-        file = path.open(encoding="utf-8", newline="\n")
+        file = path.open("rb")
     except OSError as error:
         raise Impossible(f"{path}: {error.strerror}") from None
     with file:

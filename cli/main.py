@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import io
+import logging
+import sys
 from importlib.metadata import version
 from typing import Annotated
 
 import typer
 
-from turngate.cli import apply, doctor, importing, policy, scenarios, send, tail, topics, worker
+from turngate.cli import apply, demo, doctor, importing, policy, scenarios, send, tail, topics, worker
 from turngate.cli.group import Commands
 
 app = typer.Typer(
@@ -51,6 +54,7 @@ def turngate(
     """
 
 
+app.command(rich_help_panel=_TRY)(demo.demo)
 app.command(rich_help_panel=_TRY)(scenarios.scenarios)
 app.command(rich_help_panel=_TRY)(apply.apply)
 app.add_typer(topics.app, name="topics", rich_help_panel=_RUN)
@@ -64,4 +68,8 @@ app.command(rich_help_panel=_LOOK)(doctor.doctor)
 
 def main() -> None:
     """The entry point of the command line."""
+    # Libraries' own complaints would stand beside the one sentence that a command says; `worker` logs all of them.
+    logging.getLogger().addHandler(logging.NullHandler())
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(encoding="utf-8")  # what other programs read is UTF-8 wherever it is written
     app()

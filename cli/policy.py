@@ -32,7 +32,7 @@ def check(
 
     try:
         with reading(document) as file:
-            text = file.read()
+            text = file.read().decode("utf-8")
     except UnicodeDecodeError:
         raise Impossible(f"{document}: is not UTF-8") from None
     try:

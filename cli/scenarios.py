@@ -79,6 +79,6 @@ def _local() -> Backend:
 
 def _kafka(connection: Connection, stack: ExitStack) -> Backend:
     with extra("kafka"):
-        from turngate.streams.kafka.driver import KafkaBackend
+        from turngate.streams.scenarios.kafka import KafkaBackend
     backend: Backend = stack.enter_context(KafkaBackend(connection.kafka()))
     return backend

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import shutil
-import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -63,12 +62,8 @@ def _readable_twice(path: Path) -> Iterator[Path]:
         return
     with tempfile.TemporaryDirectory(prefix="turngate-") as folder:
         copy = Path(folder) / "records.jsonl"
-        with copy.open("wb") as out:
-            if path == STDIN:
-                shutil.copyfileobj(sys.stdin.buffer, out)
-            else:
-                with reading(path) as file:
-                    shutil.copyfileobj(file.buffer, out)
+        with copy.open("wb") as out, reading(path) as file:
+            shutil.copyfileobj(file, out)
         yield copy
 
 

@@ -18,10 +18,18 @@ def paused(ledger: Ledger, agent: str, room: str) -> bool:
     return (ledger.tenant, agent, "") in held or (ledger.tenant, agent, room) in held
 
 
-def pause(ledger: Ledger, record: AgentPaused) -> None:
-    """Stop an agent, or let it go on."""
+def pause(ledger: Ledger, record: AgentPaused) -> bool:
+    """Stop an agent, or let it go on; whether it is stopped by this.
+
+    A command that is told again does nothing: it must not undo what was commanded since (R-RUN-4).
+    """
+    command = (ledger.tenant, record.command)
+    if command in ledger.tables.commands:
+        return False
+    ledger.tables.commands.put(command, Flag(ledger.now))
     key = (ledger.tenant, record.agent, record.room or "")
     if not record.paused:
         ledger.tables.paused.drop(key)
     elif key not in ledger.tables.paused:
         ledger.tables.paused.put(key, Flag(ledger.now))
+    return record.paused

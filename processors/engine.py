@@ -6,17 +6,20 @@ import hashlib
 from collections.abc import Callable, Iterable
 
 from turngate.processors import contexts, gate, handling
+from turngate.processors.agents import pause
 from turngate.processors.errors import Refused, StateVersionError
+from turngate.processors.evidence import message_ref, tool_ref
 from turngate.processors.keys import NO_KEYS, Keys
 from turngate.processors.ledger import AsOf, Caches, Ledger
 from turngate.processors.permits import destination
+from turngate.processors.retention import Calendar, forget_room, sweep
 from turngate.processors.rooms import page_arrived, prune
 from turngate.processors.rows import Policies, Tables, Waiting
 from turngate.processors.settling import settle
 from turngate.processors.state import State
 from turngate.processors.waiting import Queue
 from turngate.schemas import inputs
-from turngate.schemas.catalog import INPUT_TOPICS
+from turngate.schemas.catalog import INPUT_TOPICS, TICKS
 from turngate.schemas.inputs import Record
 from turngate.schemas.outputs import RecordRefused, WriteRefused
 from turngate.schemas.policy import Stale, parse_policy
@@ -37,6 +40,7 @@ class Engine:
         self._keys = keys
         self._tables = Tables()
         self._queue = Queue(self._tables)
+        self._calendar = Calendar(self._tables)
         self._caches: dict[str, Caches] = {}
         self._as_of: AsOf | None = None
         self._spots: dict[str, Position] = {}
@@ -52,7 +56,7 @@ class Engine:
             raise StateVersionError(f"the state was written by engine {version}; this is engine {cls.version}")
         made = cls(keys)
         made.state.load(entries)
-        made._queue.index()
+        made._index()
         return made
 
     @property
@@ -101,7 +105,8 @@ class Engine:
             out = self._do_what_is_due()
             out += handle()
         except BaseException:
-            self._undo(mark)
+            self.state.undo(mark)
+            self._index()
             raise
         self.state.keep()
         return out
@@ -109,6 +114,11 @@ class Engine:
     def _undo(self, mark: int) -> None:
         self.state.undo(mark)
         self._queue.index()
+        self._as_of = None
+
+    def _index(self) -> None:
+        self._queue.index()
+        self._calendar.index(self._ledger)
         self._as_of = None
 
     def _arrival(self) -> int:
@@ -134,11 +144,19 @@ class Engine:
         return Ledger(self._tables, tenant, caches, self.now, self._arrival(), self._positions)
 
     def _do_what_is_due(self) -> list[Record]:
-        """Everything due at the new time, before the record is handled (R-TIME-4)."""
+        """Everything due at the new time, before the record is handled, in order of arrival (R-TIME-4)."""
+        waits = [(waiting.since, key, waiting) for key, waiting in self._queue.due(self.now)]
+        rooms = self._calendar.ended(self.now, self._ledger)
         out: list[Record] = []
-        for key, waiting in self._queue.due(self.now):
-            out += self._guarded(waiting, handling.time_is_up)
-            self._queue.drop(key, waiting)
+        for _, key, waiting in sorted([*waits, *((since, key, None) for since, key in rooms)], key=lambda d: d[:2]):
+            if waiting is None:
+                ledger = self._ledger(key[0])
+                forget_room(ledger, key[1], self._calendar.said_in(key))
+                out += ledger.out
+            else:
+                out += self._guarded(waiting, handling.time_is_up)
+                self._queue.drop(key, waiting)
+        sweep(self._tables, self.now, self._ledger)
         return out
 
     def _room_listed(self, tenant: str, agent: str, room: str) -> list[Record]:
@@ -167,7 +185,7 @@ class Engine:
         return ledger.out
 
     def _record(self, record: Record, position: Position, timestamp: int, raw: bytes, *, late: bool) -> list[Record]:
-        if isinstance(record, inputs.Tick):
+        if isinstance(record, inputs.Tick) and position.topic == TICKS:
             return []
         mark = self.state.mark()
         try:
@@ -187,14 +205,33 @@ class Engine:
         room = getattr(record, "room", None)
         if room is not None:
             ledger.start(room)
+            self._calendar.note_room(ledger, room)
         if isinstance(record, inputs.MembershipPage):
             return self._page(ledger, record)
+        if isinstance(record, inputs.AgentPaused):
+            return self._pause(ledger, record)
         self._queue.add(handling.handle(ledger, record, topic, self._keys, late=late))
-        if isinstance(record, inputs.AgentPaused) and record.paused:
-            for key, waiting in self._queue.drafts_of(record.tenant, record.agent, record.room):
-                gate.end(ledger, waiting, Code.PAUSED)
-                self._queue.drop(key, waiting)
+        if isinstance(record, inputs.MessageObserved | inputs.ToolReturned):
+            self._note_evidence(record)
+        if isinstance(record, inputs.PolicyPublished):
+            self._calendar.note_all(self._ledger(record.tenant))
         return ledger.out
+
+    def _note_evidence(self, record: inputs.MessageObserved | inputs.ToolReturned) -> None:
+        ref = tool_ref(record.call) if isinstance(record, inputs.ToolReturned) else message_ref(record.message)
+        key = (record.tenant, ref, record.agent)
+        row = self._tables.evidence.get(key)
+        if row is not None and row.seen == self.now:
+            self._calendar.note_evidence(key, row.room)
+
+    def _pause(self, ledger: Ledger, record: inputs.AgentPaused) -> list[Record]:
+        """Stop an agent, or let it go on; what waits of it is dropped (R-POL-4)."""
+        out: list[Record] = []
+        if pause(ledger, record):
+            for key, waiting in self._queue.drafts_of(record.tenant, record.agent, record.room):
+                out += self._guarded(waiting, lambda to, what: gate.end(to, what, Code.PAUSED))
+                self._queue.drop(key, waiting)
+        return out
 
     def _page(self, ledger: Ledger, record: inputs.MembershipPage) -> list[Record]:
         listing = page_arrived(ledger, record)

@@ -8,6 +8,7 @@ from turngate.processors.audience import KEYED_UNKNOWN, keyed
 from turngate.processors.bounds import Standing, standing
 from turngate.processors.ledger import Ledger
 from turngate.processors.policy import tool_terms
+from turngate.processors.retention import takes_up
 from turngate.processors.rows import Evidence, Flag, LeafRow, Pending
 from turngate.schemas.canonical import digest
 from turngate.schemas.inputs import MessageDeleted, MessageObserved, ToolReturned
@@ -35,14 +36,19 @@ def observed(ledger: Ledger, record: MessageObserved) -> None:
     content = digest({"text": record.text, "quotes": list(record.quotes)})
     if known is not None and (not record.edited or content in known.contents):
         return
+    if known is None and not takes_up(ledger, ref, record.agent, record.room, record.at):
+        return
+    ledger.active(record.room)
     at = standing(ledger, record.agent, record.room)
     leaves, waits = _said(ledger, record, at)
     leaves += _quoted(ledger, record)
     before = () if known is None else known.leaves
-    contents = (content,) if known is None else (*known.contents, content)
-    made = bounded(ledger, record.room, (*before, *leaves), contents=contents)
-    if known is not None and known.over:
-        made = replace(known, contents=contents)
+    fresh = known or Evidence((), record.room, record.at, ledger.now)
+    made = replace(
+        bounded(ledger, fresh, (*before, *leaves)),
+        contents=(*fresh.contents, content),
+        made_of=tuple(dict.fromkeys((*fresh.made_of, *record.quotes, *_repeats(ledger, record)))),
+    )
     keep_evidence(ledger, ref, record.agent, made)
     if waits:
         settle = ledger.policy(record.room).settings.freshness.settle
@@ -89,6 +95,12 @@ def _own(ledger: Ledger, record: MessageObserved) -> tuple[str, ...]:
     return (ledger.unknown_leaf(record.agent, record.room),)
 
 
+def _repeats(ledger: Ledger, record: MessageObserved) -> tuple[str, ...]:
+    """What the agent's own message was made from, so that an erasure reaches it (R-RET-3)."""
+    turn = None if record.turn is None else ledger.tables.turns.get((ledger.tenant, record.turn))
+    return () if turn is None or record.author_kind is not AuthorKind.SELF else turn.refs
+
+
 def _quoted(ledger: Ledger, record: MessageObserved) -> tuple[str, ...]:
     """The leaves of the messages whose text it embeds; an unknown one for each that was never observed (R-AUD-6).
 
@@ -116,6 +128,9 @@ def returned(ledger: Ledger, record: ToolReturned) -> bool:
     ref = tool_ref(record.call)
     if evidence_of(ledger, ref, record.agent) is not None:
         return False
+    if not takes_up(ledger, ref, record.agent, record.room, record.at):
+        return False
+    ledger.active(record.room)
     tools = ledger.policy(record.room).tools.get(record.server)
     terms = tool_terms(tools, record.audience, ledger.caches.sets)
     classified = tuple(
@@ -131,7 +146,7 @@ def returned(ledger: Ledger, record: ToolReturned) -> bool:
         private=terms.private or record.private is True,  # R-TNT-3
         untrusted=terms.untrusted or record.untrusted is True,  # an error is as foreign as its tool (R-TNT-2)
     )
-    made = replace(bounded(ledger, record.room, (ledger.keep_leaf(leaf),)), classified=classified)
+    made = Evidence((ledger.keep_leaf(leaf),), record.room, record.at, ledger.now, classified=classified)
     keep_evidence(ledger, ref, record.agent, made)
     emit_evidence(ledger, ref, record.agent, made)
     return True
@@ -150,11 +165,11 @@ def keep_evidence(ledger: Ledger, ref: str, agent: str, made: Evidence) -> None:
         ledger.tables.known_by.put((ledger.tenant, ref), (*known_by, agent))
 
 
-def bounded(ledger: Ledger, room: str | None, leaves: tuple[str, ...], contents: tuple[str, ...] = ()) -> Evidence:
-    """Evidence of these leaves; of too many distinct ones, none: it is unknown, never a subset (R-EVI-5)."""
-    if len(set(leaves)) > ledger.policy(room).settings.evidence.max_leaves:
-        return Evidence((), over=True, contents=contents)
-    return Evidence(leaves, contents=contents)
+def bounded(ledger: Ledger, row: Evidence, leaves: tuple[str, ...]) -> Evidence:
+    """The evidence with these leaves; with too many distinct ones, none: it is unknown, never a subset (R-EVI-5)."""
+    if row.over or len(set(leaves)) > ledger.policy(row.room).settings.evidence.max_leaves:
+        return replace(row, leaves=(), over=True)
+    return replace(row, leaves=leaves)
 
 
 def emit_evidence(ledger: Ledger, ref: str, agent: str, made: Evidence) -> None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from turngate.processors.agents import named, paused
 from turngate.processors.ledger import Ledger
 from turngate.processors.permits import Destination, destination, ends, judge, nowhere, reasons
+from turngate.processors.retention import too_old
 from turngate.processors.rows import Turn, Waiting, WaitKind
 from turngate.processors.sources import Exempt, as_seen
 from turngate.processors.turns import close, everything, put_turn, seen, turn_of
@@ -27,6 +28,7 @@ def turn_drafted(ledger: Ledger, draft: TurnDrafted, *, late: bool = False) -> W
             put_turn(ledger, draft.turn, replace(row, conflicts=(*row.conflicts, content)))
             decide(ledger, draft, Verdict.DROP, [Reason(code=Code.TURN_CONFLICT)], content=content)
         return None
+    ledger.active(draft.room)
     row = replace(row, agent=draft.agent, content=content, trigger=draft.trigger)
     put_turn(ledger, draft.turn, row)
     code = Code.BARRIER_LATE if late else _at_once(ledger, draft)
@@ -51,6 +53,8 @@ def _at_once(ledger: Ledger, draft: TurnDrafted) -> Code | None:
         return Code.PAUSED
     if draft.deadline is not None and draft.deadline <= ledger.now:
         return Code.DEADLINE_PASSED
+    if too_old(ledger, draft.room, draft.at):
+        return Code.DEADLINE_PASSED  # R-RET-4
     if not draft.renderings and draft.action is None:
         return Code.NO_RENDERING
     return None
@@ -75,6 +79,8 @@ def _of_room(room: str, codes: tuple[Code, ...]) -> list[Reason]:
 def room_known(ledger: Ledger, waiting: Waiting) -> None:
     """The room that a draft waits for is known and fresh, or shown to be open: decide (R-TURN-6)."""
     draft = waiting_draft(ledger, waiting)
+    if _forsaken(ledger, draft):
+        return
     to, codes, _ = destination(ledger, draft.agent, draft.room)
     if to is None:
         _downgrade(ledger, draft, codes, ended_by_deadline=False)
@@ -85,11 +91,22 @@ def room_known(ledger: Ledger, waiting: Waiting) -> None:
 def time_is_up(ledger: Ledger, waiting: Waiting) -> None:
     """The wait has ended: decide with the destination as unknown, or drop (R-TURN-6)."""
     draft = waiting_draft(ledger, waiting)
-    codes = destination(ledger, draft.agent, draft.room)[1]
+    if _forsaken(ledger, draft):
+        return
+    # A room of nobody into which somebody joined has no code against it, and still no listing that says who is there.
+    codes = destination(ledger, draft.agent, draft.room)[1] or (Code.DESTINATION_UNKNOWN,)
     if ledger.policy(draft.room).settings.stale.then is Then.DROP:
         drop(ledger, draft, _of_room(draft.room, codes))
     else:
         _downgrade(ledger, draft, codes, ended_by_deadline=draft.deadline == waiting.until)
+
+
+def _forsaken(ledger: Ledger, draft: TurnDrafted) -> bool:
+    """Drop a draft whose agent a policy that came meanwhile does not name; whether that was so (R-POL-1, R-ROOM-7)."""
+    if named(ledger, draft.agent, draft.room):
+        return False
+    drop(ledger, draft, [Reason(code=Code.AGENT_UNKNOWN)])
+    return True
 
 
 def fail(ledger: Ledger, draft: TurnDrafted) -> None:
@@ -216,7 +233,7 @@ def _downgrade(ledger: Ledger, draft: TurnDrafted, codes: tuple[Code, ...], *, e
     if notice is None or not draft.renderings:
         drop(ledger, draft, against)
         return
-    _finish(ledger, draft, authorized=draft.room, leaves=())
+    _finish(ledger, draft, authorized=draft.room, refs=(), leaves=())
     decision = decide(ledger, draft, Verdict.DOWNGRADE, against)
     authorize(ledger, draft, notice, to, (), until, decision)
 
@@ -231,7 +248,7 @@ def _let_out(
     until: list[int | None],
 ) -> None:
     limits = [t for t in until if t is not None] + ends(ledger, tried.grants, tried.proofs)
-    _finish(ledger, draft, authorized=draft.room, leaves=tried.leaves)
+    _finish(ledger, draft, authorized=draft.room, refs=tried.refs, leaves=tried.leaves)
     decision = decide(ledger, draft, verdict, [], provenance=tried.refs, leaves=tried.leaves, rendering=number)
     authorize(
         ledger,
@@ -250,12 +267,15 @@ def _let_out(
 def drop(ledger: Ledger, draft: TurnDrafted, against: list[Reason]) -> None:
     """End a draft without sending anything; its provenance is all that it had (R-EVI-6)."""
     refs = everything(ledger, draft, turn_of(ledger, draft.turn))
-    _finish(ledger, draft, authorized=None, leaves=())
+    _finish(ledger, draft, authorized=None, refs=(), leaves=())
     decide(ledger, draft, Verdict.DROP, against, provenance=refs)
 
 
-def _finish(ledger: Ledger, draft: TurnDrafted, *, authorized: str | None, leaves: tuple[str, ...]) -> None:
+def _finish(
+    ledger: Ledger, draft: TurnDrafted, *, authorized: str | None, refs: tuple[str, ...], leaves: tuple[str, ...]
+) -> None:
     """The final decision of a turn: remember where it was let out to, with the leaves of what was sent (R-AUD-7)."""
     row = turn_of(ledger, draft.turn)
-    put_turn(ledger, draft.turn, replace(row, final=True, waiting=None, authorized=authorized, leaves=leaves))
+    done = replace(row, final=True, waiting=None, authorized=authorized, refs=refs, leaves=leaves)
+    put_turn(ledger, draft.turn, done)
     close(ledger, draft)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from turngate.processors import contexts, gate
-from turngate.processors.agents import pause
+from turngate.processors.erasure import erase
 from turngate.processors.errors import Refused
 from turngate.processors.evidence import deleted, observed, returned
 from turngate.processors.granting import commanded, grant_ran_out
@@ -66,10 +66,8 @@ def handle(ledger: Ledger, record: Record, topic: str, keys: Keys, *, late: bool
             return gate.turn_drafted(ledger, record, late=late)
         case inputs.PolicyPublished():
             published(ledger, record)
-        case inputs.AgentPaused():
-            pause(ledger, record)
         case inputs.ErasureCommanded():
-            raise Refused(Code.INVALID)
+            erase(ledger, record)
     return None
 
 

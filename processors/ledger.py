@@ -57,8 +57,15 @@ class Ledger:
         """A room starts with the first record that names it, and keeps the policy it started with (R-POL-1)."""
         key = (self.tenant, room)
         if key not in self.tables.started:
-            self.tables.started.put(key, Started(len(self._documents())))
+            self.tables.started.put(key, Started(len(self._documents()), self.now, self.arrival))
             self._policies.pop(room, None)
+
+    def active(self, room: str | None) -> None:
+        """Something was said, read, asked, drafted or written in a room: it is active by that (R-RET-1)."""
+        row = None if room is None else self.tables.started.get((self.tenant, room))
+        if room is not None and row is not None:
+            now_active = replace(row, active_at=self.now, active_arrival=self.arrival)
+            self.tables.started.put((self.tenant, room), now_active)
 
     def policy(self, room: str | None) -> Effective:
         """The policy in force for a room; without one, or for a room that has not started, the latest alone."""

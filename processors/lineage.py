@@ -75,7 +75,7 @@ def lineage(ledger: Ledger, write: MemoryWrite, kind: MemoryKind, base: Revision
         rooms = asked_from(ledger, write)
         unknown = unknown or not rooms
         restrictions.update(rooms)
-    if unknown or not seen:
+    if unknown or (restrictions and not seen):
         seen.append(ledger.unknown_leaf(write.agent))
     over = any(_over(ledger, ref, write.agent) for ref in refs)
     return made_of(ledger, write, kind, tuple(seen), restrictions, over=over, sources=tuple(refs))

@@ -27,6 +27,7 @@ def written(ledger: Ledger, record: MemoryWrite, *, operators_topic: bool) -> Wa
     key = (ledger.tenant, record.write)
     if key in ledger.tables.writes:
         return None
+    ledger.active(record.room)
     against = _against(ledger, record, operators_topic=operators_topic)
     if [r.code for r in against] != [Code.NOT_OPERATOR]:  # R-EVI-10: that id stays free
         ledger.tables.writes.put(key, Flag(ledger.now))

@@ -13,6 +13,10 @@ from turngate.schemas.inputs import Change, MembershipChanged, MembershipPage, R
 from turngate.schemas.outputs import Because
 from turngate.schemas.shapes import MemberKind, Visibility
 
+#: So many listings of one room are remembered as under way or spoiled, and so many as from the future, for one agent;
+#: of more, the oldest are forgotten. Both are emptied by the next good listing.
+MOST_UNFINISHED = 200
+
 
 def page_arrived(ledger: Ledger, record: MembershipPage) -> Listing | None:
     """Take in one page; the listing that it completes, where that becomes the room's current one (R-ROOM-2)."""
@@ -26,10 +30,9 @@ def page_arrived(ledger: Ledger, record: MembershipPage) -> Listing | None:
     if under_way is None:
         if row.listing is not None and record.started_at < row.listing.started_at:
             return None  # R-ROOM-3
-        if record.page == 0 and record.last:
+        if record.page == 0 and record.last and _says_enough([page]):
             return _complete(ledger, record, [page])
-        under_way = Refresh(record.agent, record.room, record.started_at)
-        ledger.put_room(record.agent, record.room, open_refreshes=(*row.open_refreshes, record.refresh))
+        under_way = _begin(ledger, record, row)
     if under_way.spoiled:
         return None
     known = tables.pages.get((*key, str(record.page)))
@@ -40,8 +43,7 @@ def page_arrived(ledger: Ledger, record: MembershipPage) -> Listing | None:
     clash = record.last and under_way.last is not None
     beyond = last is not None and max(*under_way.pages, record.page, -1) > last
     if known is not None or not same or page.failed or clash or beyond:
-        _drop_pages(ledger, record.refresh, under_way)
-        tables.refreshes.put(key, replace(under_way, pages=(), spoiled=True))
+        _spoil(ledger, record.refresh, under_way)
         return None
     pages = (*under_way.pages, record.page)
     tables.pages.put((*key, str(record.page)), page)
@@ -49,11 +51,42 @@ def page_arrived(ledger: Ledger, record: MembershipPage) -> Listing | None:
     if last is None or len(pages) != last + 1:
         return None
     complete = [tables.pages.rows[*key, str(n)] for n in range(last + 1)]
-    _drop_pages(ledger, record.refresh, replace(under_way, pages=pages))
-    tables.refreshes.drop(key)
+    if not _says_enough(complete):
+        _spoil(ledger, record.refresh, replace(under_way, pages=pages))
+        return None
+    _forget(ledger, record.refresh)
     still = tuple(r for r in ledger.room(record.agent, record.room).open_refreshes if r != record.refresh)
     ledger.put_room(record.agent, record.room, open_refreshes=still)
     return _complete(ledger, record, complete)
+
+
+def _begin(ledger: Ledger, record: MembershipPage, row: Room) -> Refresh:
+    """Note that a listing is under way; of too many the oldest is forgotten."""
+    under_way = (*row.open_refreshes, record.refresh)
+    for refresh in under_way[:-MOST_UNFINISHED]:
+        _forget(ledger, refresh)
+    ledger.put_room(record.agent, record.room, open_refreshes=under_way[-MOST_UNFINISHED:])
+    return Refresh(record.agent, record.room, record.started_at)
+
+
+def _spoil(ledger: Ledger, refresh: str, under_way: Refresh) -> None:
+    """Remember that a listing counts for nothing, whatever pages of it are still to come (R-ROOM-2)."""
+    _drop_pages(ledger, refresh, under_way)
+    ledger.tables.refreshes.put((ledger.tenant, refresh), replace(under_way, pages=(), spoiled=True))
+
+
+def _forget(ledger: Ledger, refresh: str) -> None:
+    under_way = ledger.tables.refreshes.get((ledger.tenant, refresh))
+    if under_way is not None:
+        _drop_pages(ledger, refresh, under_way)
+        ledger.tables.refreshes.drop((ledger.tenant, refresh))
+
+
+def _says_enough(pages: list[Page]) -> bool:
+    """Whether a listing whose pages are all there is complete (R-ROOM-2, R-ROOM-6, R-ROOM-7)."""
+    first = pages[0]
+    named = first.visibility is not Visibility.WORKSPACE or bool(first.workspaces)
+    return first.kind is not None and first.visibility is not None and named and not any(p.failed for p in pages)
 
 
 def _done(row: Room, refresh: str) -> bool:
@@ -81,15 +114,13 @@ def _drop_pages(ledger: Ledger, refresh: str, under_way: Refresh) -> None:
 
 
 def _complete(ledger: Ledger, record: MembershipPage, pages: list[Page]) -> Listing | None:
-    """All pages are there: the listing becomes current, if it says enough and is neither old nor of the future."""
+    """A listing that says enough is there: it becomes current if it is neither old nor of the future."""
     first = pages[0]
-    if any(p.failed for p in pages) or first.kind is None or first.visibility is None:
-        return None  # R-ROOM-7
-    if first.visibility is Visibility.WORKSPACE and not first.workspaces:
-        return None  # R-ROOM-6
+    if first.kind is None or first.visibility is None:
+        raise ValueError("a listing that says not enough is not complete")
     row = ledger.room(record.agent, record.room)
     if record.started_at > ledger.now + ledger.policy(record.room).settings.freshness.clock_skew:
-        unusable = (*row.unusable, (record.refresh, record.started_at))
+        unusable = (*row.unusable, (record.refresh, record.started_at))[-MOST_UNFINISHED:]
         ledger.put_room(record.agent, record.room, unusable=unusable, skewed=True)
         return None  # R-TIME-2
     current = row.listing
@@ -119,8 +150,7 @@ def _settle_in(ledger: Ledger, record: MembershipPage, row: Room, listing: Listi
     for refresh in row.open_refreshes:
         under_way = ledger.tables.refreshes.get((ledger.tenant, refresh))
         if under_way is not None and under_way.started_at < listing.started_at:
-            _drop_pages(ledger, refresh, under_way)
-            ledger.tables.refreshes.drop((ledger.tenant, refresh))
+            _forget(ledger, refresh)
         elif under_way is not None:
             still.append(refresh)
     ledger.put_room(
@@ -128,7 +158,7 @@ def _settle_in(ledger: Ledger, record: MembershipPage, row: Room, listing: Listi
         record.room,
         listing=listing,
         skewed=False,
-        unusable=tuple(u for u in row.unusable if u[1] > listing.started_at),
+        unusable=tuple(u for u in row.unusable if u[1] >= listing.started_at),
         open_refreshes=tuple(still),
     )
 

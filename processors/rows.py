@@ -154,8 +154,9 @@ class Evidence:
     """What one agent knows of a ref: its leaves by digest, and digests of the contents it has had (R-AUD-6).
 
     `room`: where it was said or read; `at`: when, as its writer had it; `seen`: the stream time of its first
-    observation, from which it is kept (R-RET-4). `made_of`: refs whose text it repeats. `over`: there were more distinct leaves than the policy allows, and so there are none (R-EVI-5). `classified`: names
-    and classes of a tool result's fields that are more than public.
+    observation, from which it is kept (R-RET-4). `made_of`: refs whose text it repeats. `over`: there were more
+    distinct leaves than the policy allows, and so there are none (R-EVI-5). `classified`: names and classes of a tool
+    result's fields that are more than public.
     """
 
     leaves: tuple[str, ...]
@@ -258,6 +259,7 @@ class Context:
     turn: str
     agent: str
     room: str
+    seen: int
     trigger: str | None = None
     permitted: tuple[str, ...] | None = None
     waiting: ContextRequested | None = None
@@ -267,8 +269,8 @@ class Context:
 class Turn:
     """What is known of a turn: its content, its context requests and tool results, and what became of it.
 
-    `seen`: when it was first heard of. `authorized`: the room it was let out to, with the refs and leaves of what was sent (R-AUD-7). `waiting` is the draft while
-    it is held.
+    `seen`: when it was first heard of. `authorized`: the room it was let out to, with the refs and the leaves of what
+    was sent (R-AUD-7). `waiting` is the draft while it is held.
     """
 
     agent: str | None = None

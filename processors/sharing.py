@@ -26,6 +26,7 @@ def requested(ledger: Ledger, record: SharingRequested, keys: Keys) -> Waiting |
     if key in ledger.tables.commands:
         return None
     ledger.tables.commands.put(key, Flag(ledger.now))
+    ledger.active(record.room)
     code = _against(ledger, record)
     secret = keys.code(ledger.tenant, record.request)
     if code is not None or secret is None:
@@ -115,6 +116,7 @@ def handled(ledger: Ledger, record: MessageObserved, command: str, code: str, ke
     if key in ledger.tables.commands:
         return
     ledger.tables.commands.put(key, Flag(ledger.now))
+    ledger.active(record.room)
     outcome = (_share if command == "share" else _unshare)(ledger, record, code, keys)
     if isinstance(outcome, Code):
         refuse_command(ledger, record.message, outcome)

@@ -45,8 +45,8 @@ def source(ledger: Ledger, ref: str, agent: str, exempt: Exempt = NOTHING_EXEMPT
     if ref.startswith(REVISION):
         return _revision(ledger, ref[len(REVISION) :], agent, codes, exempt)
     evidence = ledger.tables.evidence.get((ledger.tenant, ref, agent))
-    if evidence is None:
-        return None
+    if evidence is None or ledger.now - evidence.seen >= ledger.policy(evidence.room).settings.retention.messages:
+        return None  # R-RET-4
     return Source(evidence.leaves, codes, evidence.over, classified=evidence.classified)
 
 

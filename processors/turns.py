@@ -14,7 +14,7 @@ from turngate.schemas.shapes import Rendering
 
 def turn_of(ledger: Ledger, turn: str) -> Turn:
     """What is known of a turn."""
-    return ledger.tables.turns.get((ledger.tenant, turn)) or Turn()
+    return ledger.tables.turns.get((ledger.tenant, turn)) or Turn(seen=ledger.now)
 
 
 def put_turn(ledger: Ledger, turn: str, row: Turn) -> None:
@@ -43,7 +43,7 @@ def result_came(ledger: Ledger, record: ToolReturned) -> None:
     if not turns:
         key = _conversation(ledger, record.agent, record.room, record.thread)
         open_turns = ledger.tables.open_turns.get(key) or OpenTurns(())
-        turns = [t for t in open_turns.turns if not turn_of(ledger, t).final]
+        turns = [t for t in open_turns.turns if (ledger.tenant, t) in ledger.tables.turns]  # others were forgotten
     for turn in turns:
         row = turn_of(ledger, turn)
         put_turn(ledger, turn, replace(row, results=(*row.results, (record.call, record.request))))

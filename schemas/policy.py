@@ -13,7 +13,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 from turngate.schemas.shapes import Audience, FieldClass, Id, Origin, ReaderId, RoomId
 
 _UNITS = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000, "y": 365 * 86_400_000}
-_DURATION = re.compile(r"(\d{1,9})(ms|s|m|h|d|y)")
+_DURATION = re.compile(r"([0-9]{1,9})(ms|s|m|h|d|y)")
 #: A document beyond this is refused: it is read in the fold, and a policy is a page or two.
 MAX_CHARACTERS = 500_000
 
@@ -117,7 +117,7 @@ class Sensitivity(Part):
 class Evidence(Part):
     """More distinct leaves than this make the whole evidence unknown (R-EVI-5)."""
 
-    max_leaves: int = Field(default=5_000, ge=1, le=1_000_000)
+    max_leaves: int = Field(default=5_000, ge=1, le=1_000_000, strict=True)
 
 
 class Tool(Part):
@@ -198,7 +198,7 @@ NOTICE = "I can't check who can read this room right now."
 class Policy(Part):
     """A tenant's policy document. `Policy(version=0)` is what a tenant without one has: defaults, and no agents."""
 
-    version: Annotated[int, Field(ge=0, le=2**53)]
+    version: Annotated[int, Field(ge=0, le=2**53, strict=True)]
     agents: dict[Id, Agent] = {}
     freshness: Freshness = Freshness()
     stale: Stale = Stale()
@@ -242,7 +242,10 @@ def parse_policy(text: str) -> Policy:
         data = _construct(node, "", set())
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
-        raise PolicyInvalid(f"line {mark.line + 1 if mark else 1}: {error.problem or 'not YAML'}") from None
+        line = (
+            min(mark.line, text.count("\n")) + 1 if mark else 1
+        )  # a text that ends too early is marked beyond its end
+        raise PolicyInvalid(f"line {line}: {error.problem or 'not YAML'}") from None
     except (yaml.YAMLError, RecursionError, UnicodeError):
         raise PolicyInvalid("line 1: not YAML or JSON") from None
     if not isinstance(data, dict):

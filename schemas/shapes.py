@@ -191,14 +191,13 @@ class Audience(Shape):
             raise ValueError("guests and memberships must be among the readers")
         if made.scope is not Scope.LISTED and (made.readers or made.workspaces):
             raise ValueError("only a listed audience names readers or workspaces")
-        return made.model_copy(
-            update={
-                "workspaces": _ascending(made.workspaces),
-                "readers": _ascending(made.readers),
-                "guests": _ascending(made.guests),
-                "memberships": {r: _ascending(made.memberships[r]) for r in sorted(made.memberships)},
-            }
-        )
+        # In place: what `Audience(...)` makes is `made` itself, and pydantic drops any other object returned from here.
+        object.__setattr__(made, "workspaces", _ascending(made.workspaces))
+        object.__setattr__(made, "readers", _ascending(made.readers))
+        object.__setattr__(made, "guests", _ascending(made.guests))
+        memberships = {r: _ascending(made.memberships[r]) for r in sorted(made.memberships)}
+        object.__setattr__(made, "memberships", memberships)
+        return made
 
 
 def _ascending(values: tuple[str, ...]) -> tuple[str, ...]:

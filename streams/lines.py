@@ -11,10 +11,15 @@ from pydantic import ValidationError
 
 from turngate.schemas.catalog import INPUT_TOPICS, RECORDS, topic_of
 from turngate.schemas.codec import Codec, Unencodable
+from turngate.schemas.inputs import PolicyPublished, Tick
+from turngate.schemas.policy import PolicyInvalid, parse_policy
 from turngate.streams.log import LogError, Message
 
 #: A longer line is none of ours; it is refused before it is parsed.
-MAX_CHARACTERS = 32 * 1024 * 1024
+MAX_BYTES = 32 * 1024 * 1024
+
+#: The last millisecond of the year 9999, as far as a record's times go.
+MAX_AT = 253_402_300_799_999
 
 
 class LineError(LogError):
@@ -38,7 +43,7 @@ class Line:
     @property
     def key(self) -> bytes:
         """The Kafka key: the tenant (contract section 1)."""
-        return str(self.value.get("tenant", "")).encode("utf-8", "surrogateescape")
+        return str(self.value.get("tenant", "")).encode("utf-8", "surrogatepass")
 
     @property
     def partition(self) -> int | None:
@@ -59,7 +64,13 @@ class Line:
             raise LineError(self.source, self.number, f"{self.record} does not belong on {self.topic}")
         try:
             record = RECORDS[self.record].model_validate(self.value)
+            if record.tenant.isdecimal() and not isinstance(record, Tick):
+                raise LineError(self.source, self.number, f"{self.record}: tenant: is a partition's, not a tenant's")
+            if isinstance(record, PolicyPublished):
+                parse_policy(record.document)
             return codec.encode(record)
+        except PolicyInvalid as error:
+            raise LineError(self.source, self.number, f"{self.record}: document: {error}") from None
         except ValidationError as error:
             wrong = [
                 f"{'.'.join(str(p) for p in e['loc']) or 'record'}: {e['msg']}"
@@ -70,26 +81,24 @@ class Line:
             raise LineError(self.source, self.number, f"{self.record}: cannot be encoded") from None
 
 
-def read_lines(lines: Iterable[str], source: str) -> Iterator[Line]:
+def read_lines(lines: Iterable[bytes], source: str) -> Iterator[Line]:
     """The records of a file, line by line; empty lines are passed over.
 
     `source` is what messages call the file. Raises `LineError` for a line that is no JSON, names no record, or does
     not belong on an input topic.
     """
-    number = 0
+    for number, raw in enumerate(lines, 1):
+        if raw.strip():
+            yield _line(source, number, raw)
+
+
+def _line(source: str, number: int, raw: bytes) -> Line:
+    if len(raw) > MAX_BYTES:
+        raise LineError(source, number, f"is longer than {MAX_BYTES} bytes")
     try:
-        for number, text in enumerate(lines, 1):
-            if text.strip():
-                yield _line(source, number, text)
+        data = json.loads(raw.decode("utf-8-sig" if number == 1 else "utf-8"))
     except UnicodeDecodeError:
-        raise LineError(source, number + 1, "is not UTF-8") from None
-
-
-def _line(source: str, number: int, text: str) -> Line:
-    if len(text) > MAX_CHARACTERS:
-        raise LineError(source, number, f"is longer than {MAX_CHARACTERS} characters")
-    try:
-        data = json.loads(text)
+        raise LineError(source, number, "is not UTF-8") from None
     except (ValueError, RecursionError):
         raise LineError(source, number, "is no JSON") from None
     if not isinstance(data, dict) or not isinstance(data.get("record"), str):
@@ -101,6 +110,8 @@ def _line(source: str, number: int, text: str) -> Line:
         raise LineError(source, number, f"{record}: value is no map of fields")
     if at is not None and (not isinstance(at, int) or isinstance(at, bool)):
         raise LineError(source, number, f"{record}: at is no time in milliseconds")
+    if at is not None and not 0 <= at <= MAX_AT:
+        raise LineError(source, number, f"{record}: at is no time from 1970 to 9999 in milliseconds")
     topic = data.get("topic")
     topic = topic_of(record, value) if topic is None else topic
     if not isinstance(topic, str) or topic not in INPUT_TOPICS:

@@ -52,8 +52,8 @@ class Stretch:
 class Commit:
     """What one stretch comes to; it is written all together or not at all.
 
-    `entries` are the state entries that changed, by key, with None for a tombstone; `positions` those after the stretch,
-    for every input topic; `engine` the version that made it.
+    `entries` are the state entries that changed, by key, with None for a tombstone; `positions` those after the
+    stretch, for every input topic; `engine` the version that made it.
     """
 
     outputs: list[Outgoing]

@@ -23,3 +23,18 @@ def test_there_are_scenarios_of_every_family_in_scope() -> None:
 def test_a_scenario_holds_on_the_embedded_runtime(path: Path) -> None:
     failure = run(load(path), LocalBackend())
     assert failure is None, "\n".join(["", *failure.lines()])
+
+
+@pytest.mark.kafka
+def test_every_scenario_holds_through_the_worker_on_a_broker(kafka: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    from turngate.streams.kafka.settings import KafkaSettings
+    from turngate.streams.scenarios.kafka import KafkaBackend
+
+    monkeypatch.setenv("TURNGATE_TEST_TIME", "1")
+    failed = []
+    with KafkaBackend(KafkaSettings.read(kafka)) as backend:
+        for path in FILES:
+            failure = run(load(path), backend)
+            if failure is not None:
+                failed += [path.stem, *failure.lines()]
+    assert not failed, "\n".join(["", *failed])

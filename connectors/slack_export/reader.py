@@ -245,7 +245,10 @@ class _Reading:
         last, summary = self.summary.last_at, self.summary
         if exported_at is not None and last is not None and exported_at < last:
             raise ExportError("exported_at", "is before the export's last message")
-        at = summary.exported_at = exported_at if exported_at is not None else day_after(last) if last else None
+        at = exported_at
+        if at is None and last is not None:
+            at = day_after(last)
+        summary.exported_at = at
         listings: list[ExportEvent] = []
         for room in rooms.values():
             if at is None or room.members is None:

@@ -120,10 +120,10 @@ def join(records: dict[bytes, tuple[bytes, Headers]], partition: int) -> Saved:
     return Saved(positions, version, entries, parts)
 
 
-async def load(settings: KafkaSettings, place: TopicPartition, end: int, check: Callable[[int], None]) -> Saved:
+async def load(settings: KafkaSettings, place: TopicPartition, end: int, check: Callable[[], None]) -> Saved:
     """Read a partition of the state topic up to its high watermark `end`, asked once its former owner was fenced.
 
-    `check` is told the bytes read so far and raises where they do not fit into memory. Raises `CheckpointUnread` where
+    `check` is called again and again, and raises where memory runs out. Raises `CheckpointUnread` where
     nothing comes for `PATIENCE` seconds, `CheckpointError` where it is not whole.
     """
     consumer = plain_consumer(settings, committed=True)
@@ -136,22 +136,21 @@ async def load(settings: KafkaSettings, place: TopicPartition, end: int, check: 
 
 
 async def _newest(
-    consumer: AIOKafkaConsumer, place: TopicPartition, end: int, check: Callable[[int], None]
+    consumer: AIOKafkaConsumer, place: TopicPartition, end: int, check: Callable[[], None]
 ) -> dict[bytes, tuple[bytes, Headers]]:
     """By position, not by count: control records and compaction leave gaps."""
     newest: dict[bytes, tuple[bytes, Headers]] = {}
-    size = 0
     consumer.assign([place])
     at = (await consumer.beginning_offsets([place]))[place]
     consumer.seek(place, at)
     deadline = time.monotonic() + PATIENCE
     while at < end:
         for record in (await consumer.getmany(place, timeout_ms=100)).get(place, ()):
-            size += _keep(newest, record)
+            _keep(newest, record)
         before, at = at, await consumer.position(place)
         if at > before:
             deadline = time.monotonic() + PATIENCE
-            check(size)
+            check()
         elif time.monotonic() > deadline:
             raise CheckpointUnread(
                 f"{place.topic}[{place.partition}]: nothing was read for {PATIENCE:.0f} s at {at} of {end};"
@@ -160,14 +159,11 @@ async def _newest(
     return newest
 
 
-def _keep(newest: dict[bytes, tuple[bytes, Headers]], record: ConsumerRecord) -> int:
-    """Take a record for the newest of its key; how many bytes that adds."""
-    old = newest.pop(record.key, None)
-    freed = len(old[0]) if old is not None else 0
+def _keep(newest: dict[bytes, tuple[bytes, Headers]], record: ConsumerRecord) -> None:
     if record.value is None:
-        return -freed
-    newest[record.key] = record.value, tuple(record.headers)
-    return len(record.value) + len(record.key) - freed
+        newest.pop(record.key, None)
+    else:
+        newest[record.key] = record.value, tuple(record.headers)
 
 
 def _part_key(key: bytes, number: int) -> bytes:

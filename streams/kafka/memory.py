@@ -28,12 +28,12 @@ class Memory:
         """Bytes of memory that this process holds now."""
         return int(self._process.memory_info().rss)
 
-    def check(self, what: str, more: int = 0) -> None:
-        """Raise `StateTooLarge` where what is in use, and `more` bytes, would pass the limit; `what` says for what."""
+    def check(self, what: str) -> None:
+        """Raise `StateTooLarge` where this process holds more than its share of the limit; `what` says for what."""
         used = self.used()
-        if used + more > SHARE * self.limit:
+        if used > SHARE * self.limit:
             raise StateTooLarge(
-                f"{what} does not fit: {_mb(used)} in use and {_mb(more)} more needed, of {_mb(self.limit)} allowed;"
+                f"{what} does not fit: {_mb(used)} in use, of {_mb(self.limit)} allowed;"
                 " give the worker more memory (--memory-limit) or start more workers"
             )
 

@@ -10,7 +10,7 @@ import asyncio
 import contextlib
 import logging
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
@@ -27,8 +27,8 @@ from turngate.streams.kafka.settings import KafkaSettings
 from turngate.streams.kafka.topics import STATE_TOPIC
 from turngate.streams.log import Commit
 
-#: How much more memory a state takes once it is built than as bytes. A guess for the refusal before it is built.
-GROWTH = 2
+#: State entries between two looks at how much memory there still is, while a state is built.
+LOOK_EVERY = 500
 #: Seconds that a producer which is no longer needed may take to end.
 STOP_PATIENCE = 5.0
 
@@ -159,13 +159,12 @@ class Owner:
                 self._settings,
                 TopicPartition(self._names.prefix + STATE_TOPIC, number),
                 end,
-                lambda size: self._memory.check(f"the state of partition {number}", (GROWTH - 1) * size),
+                lambda: self._memory.check(f"the state of partition {number}"),
             )
             writer.layout = Layout(saved.parts)
             positions = await self._positions(number, saved)
             count = len(saved.entries)
             engine = await asyncio.to_thread(self._restored, number, saved)
-            self._memory.check(f"the state of partition {number}")
         except BaseException:
             await writer.stop()
             raise
@@ -174,9 +173,16 @@ class Owner:
 
     def _restored(self, number: int, saved: Saved) -> Folds:
         try:
-            return self._restore(saved.drain(), saved.version)
+            return self._restore(self._watched(number, saved.drain()), saved.version)
         except ValueError:  # its message may quote the state
             raise CheckpointError(f"partition {number}: an entry of the state is none that this engine knows") from None
+
+    def _watched(self, number: int, entries: Iterator[tuple[bytes, bytes]]) -> Iterator[tuple[bytes, bytes]]:
+        """The entries, as long as there is memory for them: a state takes several times its bytes."""
+        for count, entry in enumerate(entries):
+            if count % LOOK_EVERY == 0:
+                self._memory.check(f"the state of partition {number}")
+            yield entry
 
     async def _positions(self, number: int, saved: Saved) -> dict[str, int]:
         """Where each input topic goes on: at the position of the checkpoint, or at the first record there is."""

@@ -101,7 +101,7 @@ class Partition:
         #: Why nothing is applied until an operator acts, or None.
         self.halted: str | None = None
         self.stretches = self.late = 0
-        self._hooks = hooks
+        self.hooks = hooks
         self._marks: dict[str, int] | None = marks
         self._barrier: _Barrier | None = None
         self._writing: asyncio.Task[None] | None = None
@@ -143,7 +143,7 @@ class Partition:
                 commit = self.fold.apply(stretch)
                 self.stretches += 1
                 self.late += stretch.late
-                self._hooks.on_room()
+                self.hooks.on_room()
                 await self._written()  # one commit at a time
                 self._writing = asyncio.create_task(self._write(commit))
                 await asyncio.sleep(0)
@@ -158,7 +158,7 @@ class Partition:
         try:
             await self.held.writer.write(commit)
             self.committed = commit.positions
-            self._hooks.on_commit()
+            self.hooks.on_commit()
         finally:
             self._wake.set()
 
@@ -263,7 +263,7 @@ class Partition:
     async def _ask_ends(self) -> dict[str, int]:
         while True:
             try:
-                return await self._hooks.ask(self.number)
+                return await self.hooks.ask(self.number)
             except KafkaError as error:  # the deadline rules, whatever the broker does meanwhile
                 log.warning("partition %d: high watermarks: %s", self.number, type(error).__name__)
                 await asyncio.sleep(ASK_AGAIN)

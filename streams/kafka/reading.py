@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
 from aiokafka import AIOKafkaConsumer, TopicPartition
@@ -12,6 +13,7 @@ from aiokafka.errors import KafkaError, OffsetOutOfRangeError
 
 from turngate.streams.kafka.clients import plain_consumer
 from turngate.streams.kafka.settings import KafkaSettings
+from turngate.streams.kafka.topics import PATIENCE
 from turngate.streams.log import LogError, Message
 
 #: Milliseconds for which one question waits for new records; how soon an interrupt is seen.
@@ -32,10 +34,11 @@ async def follow(settings: KafkaSettings, topic: str, start: Start, *, forever: 
 
     Raises `LogError` where the broker or the topic cannot be read.
     """
+    places = await _places(settings, topic)
     consumer = plain_consumer(settings, committed=True)
     try:
         await consumer.start()
-        places = await _places(consumer, topic)
+        consumer.assign(places)
         ends = await consumer.end_offsets(places)
         await _seek(consumer, places, start, ends)
         open_ = {p for p in places if await consumer.position(p) < ends[p]}
@@ -59,13 +62,13 @@ def _words(settings: KafkaSettings, topic: str, error: KafkaError) -> str:
     return f"{settings.bootstrap_servers}: {topic} cannot be read: {error}"
 
 
-async def _places(consumer: AIOKafkaConsumer, topic: str) -> list[TopicPartition]:
-    if topic not in await consumer.topics():
+async def _places(settings: KafkaSettings, topic: str) -> list[TopicPartition]:
+    """The topic's partitions, all topics being asked for: a question by name may create one that is not there."""
+    async with _admin(settings) as admin:
+        described = {t["topic"]: t for t in await admin.describe_topics() if not t["error_code"]}
+    if topic not in described:
         raise LogError(f"there is no topic {topic}; create the topics with `turngate topics create`")
-    numbers = consumer.partitions_for_topic(topic) or set()
-    places = [TopicPartition(topic, n) for n in sorted(numbers)]
-    consumer.assign(places)
-    return places
+    return [TopicPartition(topic, n) for n in sorted(p["partition"] for p in described[topic]["partitions"])]
 
 
 async def _seek(
@@ -82,18 +85,28 @@ async def _seek(
         consumer.seek(place, min(max(wanted, begins[place]), ends[place]))
 
 
-async def reach(settings: KafkaSettings, patience: float = 10.0) -> int:
-    """How many brokers there are. Raises `LogError` where none answers within `patience` seconds."""
-    admin = AIOKafkaAdminClient(request_timeout_ms=int(patience * 1000), **settings.client_options())
+async def reach(settings: KafkaSettings) -> int:
+    """How many brokers there are. Raises `LogError` where none answers."""
+    async with _admin(settings) as admin:
+        return len((await admin.describe_cluster())["brokers"])
+
+
+def unreachable(settings: KafkaSettings) -> str:
+    """What is said of a broker that does not answer."""
+    return (
+        f"no broker answers at {settings.bootstrap_servers} by {settings.security}: is it running, and are these its "
+        "address and its security settings?"
+    )
+
+
+@asynccontextmanager
+async def _admin(settings: KafkaSettings) -> AsyncIterator[AIOKafkaAdminClient]:
+    admin = AIOKafkaAdminClient(request_timeout_ms=int(PATIENCE * 1000), **settings.client_options())
     try:
-        async with asyncio.timeout(patience):
+        async with asyncio.timeout(PATIENCE):
             await admin.start()
-            cluster = await admin.describe_cluster()
-            return len(cluster["brokers"])
+            yield admin
     except (KafkaError, TimeoutError):
-        raise LogError(
-            f"no broker answers at {settings.bootstrap_servers} by {settings.security}: is it running, and are these "
-            "its address and its security settings?"
-        ) from None
+        raise LogError(unreachable(settings)) from None
     finally:
         await admin.close()

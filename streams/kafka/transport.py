@@ -7,6 +7,7 @@ Found by Faust as the entry point `faust.transports: turngate`, for the broker U
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Mapping, Set
 from typing import Any, NamedTuple, Protocol, cast
 
@@ -26,6 +27,9 @@ FETCH_WAIT_MS = 100
 POLL = 0.5
 #: Records of one hand-over at most.
 POLL_RECORDS = 1000
+
+#: What Faust says of its services is no line of ours.
+_FAUST = logging.getLogger("faust.carrying")
 
 
 class Fetched(NamedTuple):
@@ -55,7 +59,7 @@ class Carried(Protocol):
 class App(faust.App):
     """A Faust app, and where its records are carried to."""
 
-    logger = driver.logger  # what Faust says of its services is no line of ours
+    logger = _FAUST
     carried: Carried
     settings: KafkaSettings
 
@@ -63,7 +67,7 @@ class App(faust.App):
 class ConsumerThread(driver.AIOKafkaConsumerThread):
     """The thread in which the consumer lives, so that heartbeats go on while the fold computes."""
 
-    logger = driver.logger
+    logger = _FAUST
     _waiter: asyncio.Future[None] | None = None
     _nudged = False
 
@@ -143,7 +147,7 @@ class ConsumerThread(driver.AIOKafkaConsumerThread):
 class Consumer(driver.Consumer):
     """Hands whole batches to `app.carried`. Consumer-group offsets are neither read nor written."""
 
-    logger = driver.logger
+    logger = _FAUST
     _thread: ConsumerThread
 
     def _new_consumer_thread(self) -> ConsumerThread:
@@ -205,7 +209,7 @@ class Consumer(driver.Consumer):
 class Producer(driver.Producer):
     """Faust's own producer, which nothing is sent with; it starts with every app."""
 
-    logger = driver.logger
+    logger = _FAUST
 
     def _settings_auth(self) -> Mapping[str, Any]:
         return cast(App, self.app).settings.client_options()

@@ -6,9 +6,10 @@ import asyncio
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from aiokafka.errors import KafkaError
+from aiokafka.errors import KafkaConnectionError, KafkaError
 
 from turngate.streams.kafka.clients import forget, plain_producer
+from turngate.streams.kafka.reading import unreachable
 from turngate.streams.kafka.settings import KafkaSettings
 from turngate.streams.log import LogError
 
@@ -41,6 +42,8 @@ async def send(settings: KafkaSettings, records: Iterable[ToSend]) -> int:
             if len(waiting) >= _WINDOW:
                 done += await _acknowledged(waiting)
         done += await _acknowledged(waiting)
+    except KafkaConnectionError:
+        raise LogError(unreachable(settings)) from None
     except KafkaError as error:
         forget(waiting)
         message = f"{settings.bootstrap_servers}: {error}; {done} records had been acknowledged before"

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import yaml
+
 from turngate.schemas.catalog import RECORDS
 from turngate.schemas.policy import PolicyInvalid, parse_policy
 from turngate.streams.scenarios.errors import ScenarioError, Wrong

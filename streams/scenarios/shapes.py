@@ -11,6 +11,7 @@ from functools import cache
 from typing import Any
 
 import rfc8785
+
 from turngate.schemas.avro_schema import versions
 from turngate.schemas.shapes import NAMESPACE
 from turngate.streams.scenarios.errors import Wrong

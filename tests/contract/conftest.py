@@ -18,7 +18,14 @@ def _local(request: pytest.FixtureRequest) -> AbstractContextManager[Harness]:
     return closing(LocalHarness(folder))
 
 
-RUNTIMES = [pytest.param(_local, id="local")]
+def _kafka(request: pytest.FixtureRequest) -> AbstractContextManager[Harness]:
+    bootstrap: str = request.getfixturevalue("kafka")
+    from tests.kafka.harness import KafkaHarness  # needs the extra `kafka`
+
+    return closing(KafkaHarness(bootstrap, request.getfixturevalue("unique"), request.getfixturevalue("tmp_path")))
+
+
+RUNTIMES = [pytest.param(_local, id="local"), pytest.param(_kafka, id="kafka", marks=pytest.mark.kafka)]
 
 
 @pytest.fixture(params=RUNTIMES)

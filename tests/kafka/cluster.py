@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import subprocess
 import sys
 import time
@@ -64,17 +65,21 @@ class Cluster:
         finally:
             await admin.close()
 
-    async def send(self, records: Iterable[Sent]) -> dict[TopicPartition, int]:
-        """Write records; the position after the last one of each partition, once all are acknowledged."""
+    async def send(self, records: Iterable[Sent], *, one_by_one: bool = False) -> dict[TopicPartition, int]:
+        """Write records; the position after the last one of each partition, once all are acknowledged.
+
+        `one_by_one`: each is acknowledged before the next is sent.
+        """
         producer = plain_producer(self.settings)
         await producer.start()
         try:
-            futures = [
-                await producer.send(self.prefix + r.topic, r.value, r.key, partition=r.partition, timestamp_ms=r.at)
+            send = producer.send_and_wait if one_by_one else producer.send
+            sent = [
+                await send(self.prefix + r.topic, r.value, r.key, partition=r.partition, timestamp_ms=r.at)
                 for r in records
             ]
             ends: dict[TopicPartition, int] = {}
-            for done in await asyncio.gather(*futures):
+            for done in sent if one_by_one else await asyncio.gather(*sent):
                 place = TopicPartition(done.topic.removeprefix(self.prefix), done.partition)
                 ends[place] = max(ends.get(place, 0), done.offset + 1)
             return ends
@@ -138,9 +143,10 @@ class Cluster:
     def worker(self, log: Path, *flags: str, group: str = "") -> subprocess.Popen[bytes]:
         """A worker as a process of its own, with the engine of the live tests (see worker_process.py)."""
         command = [sys.executable, "-m", "tests.kafka.worker_process", self.settings.bootstrap_servers, self.prefix]
+        environment = os.environ | ({"TURNGATE_TEST_TIME": "1"} if self.create_time else {})
         with log.open("ab") as out:
             return subprocess.Popen(
-                [*command, "--group", group, *flags], stdout=out, stderr=subprocess.STDOUT, cwd=ROOT
+                [*command, "--group", group, *flags], stdout=out, stderr=subprocess.STDOUT, cwd=ROOT, env=environment
             )
 
 

@@ -1,4 +1,7 @@
-"""A worker with the engine of the live tests: `python -m tests.kafka.worker_process BOOTSTRAP PREFIX [flags]`."""
+"""A worker for tests: `python -m tests.kafka.worker_process BOOTSTRAP PREFIX [flags]`.
+
+Its engine is the one that remembers all it was given, or the product's with `--decide`.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,7 @@ import argparse
 import logging
 
 from tests.kafka.chained import Chained
+from turngate.processors.engine import Engine
 from turngate.streams.kafka.owner import Names
 from turngate.streams.kafka.service import WorkerOptions
 from turngate.streams.kafka.settings import KafkaSettings
@@ -17,20 +21,20 @@ def main() -> None:
     parser.add_argument("bootstrap")
     parser.add_argument("prefix")
     parser.add_argument("--group", default="")
-    parser.add_argument("--heartbeat", type=float, default=0.5)
-    options = parser.parse_args()
-    log_to_stderr(logging.INFO)
-    run_worker(
-        KafkaSettings.read(options.bootstrap),
-        None,
-        WorkerOptions(
-            names=Names(options.prefix, options.prefix, options.group),
-            session=3.0,
-            heartbeat=options.heartbeat,
-            report_every=2.0,
-        ),
-        Chained.restore,
+    parser.add_argument("--instance", default=None)
+    parser.add_argument("--pause", type=float, default=0.0)
+    parser.add_argument("--decide", action="store_true")
+    given = parser.parse_args()
+    Chained.pause = given.pause
+    options = WorkerOptions(
+        names=Names(given.prefix, given.prefix, given.group),
+        instance=given.instance,
+        session=3.0,
+        heartbeat=0.5,
+        report_every=2.0,
     )
+    log_to_stderr(logging.INFO)
+    run_worker(KafkaSettings.read(given.bootstrap), None, options, Engine.restore if given.decide else Chained.restore)
 
 
 if __name__ == "__main__":

@@ -141,6 +141,7 @@ def test_feeding_is_the_same_as_waiting_for_each_record(restore: Restore) -> Non
             assert but_for_stretches(fed) == but_for_stretches(waited)
             assert other.engine.state.digest() == run.engine.state.digest()
             assert one_by_one.positions(0) == together.positions(0)
+            assert dict(together.checkpoint(0).entries) == dict(other.engine.state.entries())
             seen.update(m.topic for m in waited)
 
     holds()

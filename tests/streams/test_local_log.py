@@ -92,11 +92,17 @@ def test_an_explicit_offset_leaves_a_gap_and_never_goes_back(log: LocalLog) -> N
         log.append(TOPIC, b"a", b"z", timestamp=1, offset=3)
 
 
-def test_nothing_is_appended_where_it_would_never_be_applied(log: LocalLog) -> None:
+def test_nothing_is_appended_where_it_would_never_be_applied(tmp_path: Path) -> None:
     """Positions may lie beyond the last record, since a broker's control records have offsets of their own."""
-    log.commit(0, [Commit([], [], {TOPIC: 12}, "e")], 1)
-    assert log.append(TOPIC, b"a", b"x", timestamp=1).offset == 12
-    assert log.positions(0)[TOPIC] == 12
+    path = tmp_path / "test.log"
+    with LocalLog(path) as log:
+        log.commit(0, [Commit([], [], {TOPIC: 12}, "e")], 1)
+        assert log.append(TOPIC, b"a", b"x", timestamp=1).offset == 12
+        log.commit(0, [Commit([], [], {TOPIC: 20}, "e")], 1)
+        assert log.positions(0)[TOPIC] == 20
+    with LocalLog(path) as log, LocalLog(path, read_only=True) as reader:
+        assert (log.end(TOPIC, 0), reader.end(TOPIC, 0)) == (20, 20)
+        assert log.append(TOPIC, b"a", b"x", timestamp=1).offset == 20
 
 
 def test_a_failed_batch_appends_nothing(log: LocalLog) -> None:
@@ -121,7 +127,9 @@ def test_a_transaction_of_which_a_part_failed_is_not_written(log: LocalLog) -> N
 
 
 def test_a_commit_holds_outputs_state_and_positions(log: LocalLog) -> None:
-    first = Commit([an_output(b"1")], [(b"k", b"v1"), (b"gone", b"v")], {TOPIC: 1, "ticks": 0}, "engine-1")
+    first = Commit(
+        [an_output(b"1")], [(b"k", b"v1"), (b"gone", b"v"), (b"old", b"o")], {TOPIC: 1, "ticks": 0}, "engine-1"
+    )
     second = Commit([an_output(b"2")], [(b"k", b"v2"), (b"gone", None)], {TOPIC: 3, "ticks": 1}, "engine-2")
     outputs = log.commit(0, [first, second], 77)
     assert [(m.offset, m.timestamp, m.key, m.value, m.headers) for m in outputs] == [
@@ -131,9 +139,9 @@ def test_a_commit_holds_outputs_state_and_positions(log: LocalLog) -> None:
     assert list(log.scan("turn-verdicts")) == outputs
     checkpoint = log.checkpoint(0)
     assert checkpoint.engine == "engine-2"
-    assert list(checkpoint.entries) == [(b"k", b"v2")]
+    assert dict(checkpoint.entries) == {b"k": b"v2", b"old": b"o"}
     assert (checkpoint.positions[TOPIC], checkpoint.positions["ticks"]) == (3, 1)
-    log.commit(0, [Commit([], [(b"k", None)], {TOPIC: 3, "ticks": 1}, "engine-2")], 78)
+    log.commit(0, [Commit([], [(b"k", None), (b"old", None)], {TOPIC: 3, "ticks": 1}, "engine-2")], 78)
     assert list(log.checkpoint(0).entries) == []
 
 

@@ -154,11 +154,15 @@ def _what_happens(tenant: str, room: str, said: list[str]) -> st.SearchStrategy[
 
 @st.composite
 def inputs(draw: st.DrawFn, max_size: int = 30) -> list[Input]:
-    """A stream of inputs of two tenants; broker timestamps mostly grow, and sometimes go back a little."""
-    at = 2
+    """A stream of inputs of two tenants; broker timestamps mostly grow, and sometimes go back a little.
+
+    Each tenant has one turn at least that is delivered, unless it is dropped as late.
+    """
+    at = 3
     made = [policy(0, tenant) for tenant in TENANTS]
     made += [listing(1, room, READERS[:2], tenant) for tenant in TENANTS for room in ROOMS]
     made += [message(2, ROOMS[0], 0, tenant) for tenant in TENANTS]
+    made += [draft(3, ROOMS[0], "first", (ref(ROOMS[0], 0),), tenant) for tenant in TENANTS]
     said = {tenant: [ref(ROOMS[0], 0)] for tenant in TENANTS}
     for _ in range(draw(st.integers(0, max_size))):
         at += draw(st.sampled_from([0, 1, 500, 500, 1000, 1000, 6000, 61_000]))

