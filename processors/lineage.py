@@ -44,7 +44,8 @@ def of_turn(ledger: Ledger, turn: str | None, agent: str) -> TurnEvidence:
     if turn is None:
         return TurnEvidence((), (), (), (), answered=False)
     row = turn_of(ledger, turn)
-    contexts: list[Context] = [ledger.tables.contexts.rows[ledger.tenant, request] for request in row.contexts]
+    asked = (ledger.tables.contexts.get((ledger.tenant, request)) for request in row.contexts)
+    contexts: list[Context] = [context for context in asked if context is not None]
     return TurnEvidence(
         tuple(dict.fromkeys(t for t in (*(c.trigger for c in contexts), row.trigger) if t is not None)),
         tuple(dict.fromkeys(ref for c in contexts for ref in c.permitted or ())),

@@ -133,7 +133,7 @@ def sweep(tables: Tables, now: int, ledger_of: Callable[[str], Ledger]) -> None:
             tables.gone.put(key, _kept(ledger_of, key, row.room, row.at))
     for key in list(_over(tables.gone.rows, now, lambda _, until: until)):
         tables.gone.drop(key)
-    for key in list(_over(tables.contexts.rows, now, lambda k, row: _kept(ledger_of, k, row.room, row.seen))):
+    for key in list(_over(tables.contexts.rows, now, lambda k, row: row.seen + _log(ledger_of, k))):
         tables.contexts.drop(key)
     for key in list(_over(tables.turns.rows, now, lambda k, row: row.seen + _log(ledger_of, k))):
         tables.turns.drop(key)
