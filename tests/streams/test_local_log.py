@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import sqlite3
+import stat
 import subprocess
 import sys
 import tracemalloc
@@ -224,6 +226,15 @@ def test_a_reader_reads_while_the_log_is_written(tmp_path: Path) -> None:
         assert list(reader.checkpoint(0).entries) == [(b"k", b"v")]
         with pytest.raises(LogError, match="opened for reading only"):
             reader.append(TOPIC, b"a", b"x", timestamp=1)
+
+
+@pytest.mark.skipif(os.name != "posix", reason="permissions are POSIX's")
+def test_a_log_is_for_its_owner_alone(tmp_path: Path) -> None:
+    """It holds what was said in closed rooms."""
+    with LocalLog(tmp_path / "test.log") as log:
+        log.append(TOPIC, b"a", b"x", timestamp=1)
+        modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in tmp_path.iterdir()}
+    assert modes == dict.fromkeys(["test.log", "test.log-wal", "test.log-shm", "test.log.lock"], 0o600)
 
 
 def make_text(path: Path) -> None:
