@@ -21,7 +21,7 @@ def context_requested(ledger: Ledger, record: ContextRequested, *, late: bool = 
     key = (ledger.tenant, record.request)
     if key in ledger.tables.contexts:
         return None  # R-RUN-4
-    ledger.tables.contexts.put(key, Context(record.turn))
+    ledger.tables.contexts.put(key, Context(record.agent, record.turn, record.trigger))
     asked(ledger, record)
     if late:  # R-RUN-2
         _withhold(ledger, record, Code.BARRIER_LATE)
@@ -32,7 +32,7 @@ def context_requested(ledger: Ledger, record: ContextRequested, *, late: bool = 
         return None
     until = ledger.now + ledger.policy(record.room).settings.stale.hold
     ledger.ask(record.agent, record.room, Because.CONTEXT, until)
-    ledger.tables.contexts.put(key, Context(record.turn, waiting=record))
+    ledger.tables.contexts.put(key, Context(record.agent, record.turn, record.trigger, waiting=record))
     return Waiting(ledger.arrival, until, ledger.tenant, record.agent, record.room, record.turn, record.request)
 
 
@@ -70,7 +70,9 @@ def _answered(
     ledger: Ledger, record: ContextRequested, permitted: tuple[Permitted, ...], withheld: tuple[Withheld, ...]
 ) -> None:
     refs = tuple(p.ref for p in permitted)
-    ledger.tables.contexts.put((ledger.tenant, record.request), Context(record.turn, permitted=refs))
+    ledger.tables.contexts.put(
+        (ledger.tenant, record.request), Context(record.agent, record.turn, record.trigger, permitted=refs)
+    )
     _emit_context(ledger, record, permitted, withheld)
 
 

@@ -159,7 +159,9 @@ class Evidence:
 class Context:
     """A context request. `waiting` is it while it waits for its room; `permitted` what was answered."""
 
+    agent: str
     turn: str
+    trigger: str | None = None
     permitted: tuple[str, ...] | None = None
     waiting: ContextRequested | None = None
 
@@ -204,6 +206,13 @@ class OpenTurns:
 
 
 @dataclass(frozen=True, slots=True)
+class EarlyResults:
+    """Tool calls that named a context request before that was seen."""
+
+    calls: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Flag:
     """Something that is so, for as long as its row is there."""
 
@@ -244,6 +253,8 @@ class Tables:
         self.deleted: Table[Flag] = make("deleted", Flag)
         #: (tenant, request)
         self.contexts: Table[Context] = make("contexts", Context)
+        #: (tenant, request not seen yet)
+        self.early_results: Table[EarlyResults] = make("early_results", EarlyResults)
         #: (tenant, turn)
         self.turns: Table[Turn] = make("turns", Turn)
         #: (tenant, agent, room, thread or empty)
