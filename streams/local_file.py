@@ -80,6 +80,14 @@ def open_reader(path: Path) -> sqlite3.Connection:
         try:
             if not _is_log(connection, path):
                 raise LogError(_NOT_A_LOG.format(path=path))
+        except sqlite3.OperationalError as error:
+            connection.close()
+            if error.sqlite_errorcode & 0xFF == sqlite3.SQLITE_READONLY:
+                raise LogError(
+                    f"{path}: a log that nobody is writing can be read only where its folder can be written to; "
+                    "copy it to such a folder"
+                ) from error
+            raise
         except BaseException:
             connection.close()
             raise

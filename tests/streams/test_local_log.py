@@ -281,6 +281,18 @@ def test_a_file_that_is_no_log_of_ours_is_refused_and_left_alone(
     assert path.read_bytes() == before
 
 
+@pytest.mark.skipif(os.name != "posix" or os.geteuid() == 0, reason="permissions are POSIX's, and not for root")
+def test_a_log_in_a_folder_that_cannot_be_written_to_is_refused_in_words(tmp_path: Path) -> None:
+    path = tmp_path / "test.log"
+    LocalLog(path).close()
+    tmp_path.chmod(0o555)
+    try:
+        with pytest.raises(LogError, match="can be read only where its folder can be written to"):
+            LocalLog(path, read_only=True)
+    finally:
+        tmp_path.chmod(0o755)
+
+
 def test_what_cannot_be_opened_is_said_in_words(tmp_path: Path) -> None:
     with pytest.raises(LogError, match="there is no log here"):
         LocalLog(tmp_path / "none.log", read_only=True)
