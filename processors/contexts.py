@@ -18,7 +18,7 @@ def context_requested(ledger: Ledger, record: ContextRequested, *, late: bool = 
     if key in ledger.tables.contexts:
         return None  # R-RUN-4
     ledger.active(record.room)
-    ledger.tables.contexts.put(key, Context(record.turn, record.agent, record.room, ledger.now, record.trigger))
+    ledger.tables.contexts.put(key, Context(record.agent, record.turn, record.room, ledger.now, record.trigger))
     asked(ledger, record)
     if late:
         withhold(ledger, record, Code.BARRIER_LATE)
@@ -30,7 +30,7 @@ def context_requested(ledger: Ledger, record: ContextRequested, *, late: bool = 
     until = ledger.now + ledger.policy(record.room).settings.stale.hold
     ledger.ask(record.agent, record.room, Because.CONTEXT, until)
     ledger.tables.contexts.put(
-        key, Context(record.turn, record.agent, record.room, ledger.now, record.trigger, waiting=record)
+        key, Context(record.agent, record.turn, record.room, ledger.now, record.trigger, waiting=record)
     )
     return Waiting(ledger.arrival, until, WaitKind.CONTEXT, ledger.tenant, record.request, record.agent, record.room)
 
@@ -109,7 +109,7 @@ def _answered(
     questions: tuple[str, ...] | None,
 ) -> None:
     refs = tuple(p.ref for p in permitted)
-    row = Context(record.turn, record.agent, record.room, ledger.now, record.trigger, permitted=refs)
+    row = Context(record.agent, record.turn, record.room, ledger.now, record.trigger, permitted=refs)
     ledger.tables.contexts.put((ledger.tenant, record.request), row)
     _emit(ledger, record, permitted, withheld, questions)
 

@@ -17,6 +17,8 @@ from turngate.schemas.shapes import AuthorKind, FieldClass, Scope, Visibility
 
 #: So many messages of one room may wait for a listing; of more, the oldest never settle and stay unknown.
 MOST_PENDING = 500
+#: So many different results under one call are told apart from redeliveries; ids are meant to be used once.
+MOST_RESULTS = 100
 
 
 def message_ref(message: str) -> str:
@@ -124,32 +126,50 @@ def deleted(ledger: Ledger, record: MessageDeleted) -> None:
 
 
 def returned(ledger: Ledger, record: ToolReturned) -> bool:
-    """A tool's result is evidence of its own (R-AUD-8); whether it is the first of its call."""
+    """A tool's result is evidence of its own (R-AUD-8); whether it is new.
+
+    The same again changes nothing. Another result under a call that was used before adds its leaf, so that whoever
+    heard of the call heard of both.
+    """
     ref = tool_ref(record.call)
-    if evidence_of(ledger, ref, record.agent) is not None:
+    known = evidence_of(ledger, ref, record.agent)
+    content = digest(record.model_dump(mode="json", exclude={"at"}))
+    if known is not None and content in known.contents:
         return False
-    if not takes_up(ledger, ref, record.agent, record.room, record.at):
+    if known is None and not takes_up(ledger, ref, record.agent, record.room, record.at):
         return False
     ledger.active(record.room)
-    tools = ledger.policy(record.room).tools.get(record.server)
-    terms = tool_terms(tools, record.audience, ledger.caches.sets)
-    classified = tuple(
-        (f.name, "health" if f.health else f.class_.value)
+    classified = {
+        (f.name, kind): None
         for f in record.fields
-        if f.health or f.class_ is not FieldClass.PUBLIC
+        for kind in (("health",) if f.health else ()) + (() if f.class_ is FieldClass.PUBLIC else (f.class_.value,))
+    }
+    leaf = _result_leaf(ledger, record, bool(classified))
+    before = known or Evidence((), record.room, record.at, ledger.now)
+    leaves = before.leaves if leaf in before.leaves else (*before.leaves, leaf)
+    made = replace(
+        bounded(ledger, before, leaves),
+        contents=(*before.contents, content)[-MOST_RESULTS:],
+        classified=tuple({**dict.fromkeys(before.classified), **classified}),
     )
-    leaf = LeafRow(
-        agent=record.agent,
-        audience=ledger.keep_audience(keyed(terms.audience)),
-        call=record.call if classified else None,
-        restrictions=terms.restrictions,
-        private=terms.private or record.private is True,  # R-TNT-3
-        untrusted=terms.untrusted or record.untrusted is True,  # an error is as foreign as its tool (R-TNT-2)
-    )
-    made = Evidence((ledger.keep_leaf(leaf),), record.room, record.at, ledger.now, classified=classified)
     keep_evidence(ledger, ref, record.agent, made)
-    emit_evidence(ledger, ref, record.agent, made)
+    if known is None or made.leaves != known.leaves:
+        emit_evidence(ledger, ref, record.agent, made)
     return True
+
+
+def _result_leaf(ledger: Ledger, record: ToolReturned, classified: bool) -> str:
+    terms = tool_terms(ledger.policy(record.room).tools.get(record.server), record.audience, ledger.caches.sets)
+    return ledger.keep_leaf(
+        LeafRow(
+            agent=record.agent,
+            audience=ledger.keep_audience(keyed(terms.audience)),
+            call=record.call if classified else None,
+            restrictions=terms.restrictions,
+            private=terms.private or record.private is True,  # R-TNT-3
+            untrusted=terms.untrusted or record.untrusted is True,  # an error is as foreign as its tool (R-TNT-2)
+        )
+    )
 
 
 def evidence_of(ledger: Ledger, ref: str, agent: str) -> Evidence | None:

@@ -256,8 +256,8 @@ class Proof:
 class Context:
     """A context request. `waiting` is it while it waits for its room; `permitted` what was answered."""
 
-    turn: str
     agent: str
+    turn: str
     room: str
     seen: int
     trigger: str | None = None
@@ -321,6 +321,13 @@ class OpenTurns:
 
 
 @dataclass(frozen=True, slots=True)
+class EarlyResults:
+    """Tool calls that named a context request before that was seen."""
+
+    calls: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Flag:
     """Something that is so, for as long as its row is there."""
 
@@ -363,6 +370,8 @@ class Tables:
         self.deleted: Table[Flag] = make("deleted", Flag)
         #: (tenant, request)
         self.contexts: Table[Context] = make("contexts", Context)
+        #: (tenant, request not seen yet)
+        self.early_results: Table[EarlyResults] = make("early_results", EarlyResults)
         #: (tenant, turn)
         self.turns: Table[Turn] = make("turns", Turn)
         #: (tenant, agent, room, thread or empty)

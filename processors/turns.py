@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from turngate.processors.evidence import tool_ref
 from turngate.processors.ledger import Ledger
-from turngate.processors.rows import OpenTurns, Turn
+from turngate.processors.rows import EarlyResults, OpenTurns, Turn
 from turngate.schemas.inputs import ContextRequested, ToolReturned, TurnDrafted
 from turngate.schemas.shapes import Rendering
 
@@ -23,15 +23,22 @@ def put_turn(ledger: Ledger, turn: str, row: Turn) -> None:
 
 
 def asked(ledger: Ledger, record: ContextRequested) -> None:
-    """A context request belongs to its turn, which is open in that room and thread until its final decision."""
+    """A context request belongs to its turn, which is open in that room and thread until its final decision.
+
+    Results that named the request before it was seen are of its turn too (R-EVI-2), whichever way they were overtaken.
+    """
     row = turn_of(ledger, record.turn)
+    early = ledger.tables.early_results.get((ledger.tenant, record.request))
+    if early is not None:
+        ledger.tables.early_results.drop((ledger.tenant, record.request))
+        row = _with_results(row, early.calls, record.request)
     put_turn(ledger, record.turn, replace(row, contexts=(*row.contexts, record.request)))
     if row.final:
         return
     key = _conversation(ledger, record.agent, record.room, record.thread)
-    open_turns = ledger.tables.open_turns.get(key) or OpenTurns(())
-    if record.turn not in open_turns.turns:
-        ledger.tables.open_turns.put(key, OpenTurns((*open_turns.turns, record.turn)))
+    open_turns = _open(ledger, key)
+    if record.turn not in open_turns:
+        ledger.tables.open_turns.put(key, OpenTurns((*open_turns, record.turn)))
 
 
 def result_came(ledger: Ledger, record: ToolReturned) -> None:
@@ -40,13 +47,30 @@ def result_came(ledger: Ledger, record: ToolReturned) -> None:
     context = None if record.request is None else ledger.tables.contexts.get((ledger.tenant, record.request))
     if context is not None and context.turn not in turns:
         turns.append(context.turn)
-    if not turns:
-        key = _conversation(ledger, record.agent, record.room, record.thread)
-        open_turns = ledger.tables.open_turns.get(key) or OpenTurns(())
-        turns = [t for t in open_turns.turns if (ledger.tenant, t) in ledger.tables.turns]  # others were forgotten
-    for turn in turns:
-        row = turn_of(ledger, turn)
-        put_turn(ledger, turn, replace(row, results=(*row.results, (record.call, record.request))))
+    if record.request is not None and context is None:
+        _came_early(ledger, record.request, record.call)
+    for turn in turns or _open(ledger, _conversation(ledger, record.agent, record.room, record.thread)):
+        put_turn(ledger, turn, _with_results(turn_of(ledger, turn), (record.call,), record.request))
+
+
+def _came_early(ledger: Ledger, request: str, call: str) -> None:
+    key = (ledger.tenant, request)
+    early = ledger.tables.early_results.get(key) or EarlyResults(())
+    if call not in early.calls:
+        ledger.tables.early_results.put(key, EarlyResults((*early.calls, call)))
+
+
+def _with_results(row: Turn, calls: Iterable[str], request: str | None) -> Turn:
+    new = ((call, request) for call in calls if (call, request) not in row.results)
+    return replace(row, results=(*row.results, *new))
+
+
+def _open(ledger: Ledger, key: tuple[str, str, str, str]) -> tuple[str, ...]:
+    """The turns that are open in a conversation; some may have ended by a draft for another."""
+    open_turns = ledger.tables.open_turns.get(key)
+    rows = ledger.tables.turns
+    turns = () if open_turns is None else open_turns.turns
+    return tuple(t for t in turns if (row := rows.get((ledger.tenant, t))) is not None and not row.final)
 
 
 def close(ledger: Ledger, record: TurnDrafted) -> None:
@@ -71,19 +95,35 @@ def seen(ledger: Ledger, draft: TurnDrafted, row: Turn, rendering: Rendering | N
     Without a rendering: all that the turn saw.
     """
     request = None if rendering is None else rendering.request
-    known = request if request in row.contexts else None  # one never seen tells no inference apart
+    known = request if request in row.contexts else None  # one that is not of this turn tells no inference apart
     contexts = row.contexts if known is None else (known,)
     refs = [] if draft.trigger is None else [draft.trigger]
+    some = bool(refs)
     for context in contexts:
         answered = ledger.tables.contexts.get((ledger.tenant, context))
-        refs += () if answered is None else answered.permitted or ()
+        if answered is not None:
+            if draft.trigger is None and answered.trigger is not None:
+                refs.append(answered.trigger)  # a draft that leaves it out has it all the same
+            refs += answered.permitted or ()
+            some = some or answered.agent == draft.agent
     results = [tool_ref(call) for call, of in row.results if known is None or of == known or of not in row.contexts]
     refs += results
     exposed = draft.exposed if rendering is None or rendering.exposed is None else rendering.exposed
     refs += exposed
-    some = draft.trigger is not None or bool(contexts) or bool(results) or bool(exposed)
+    some = some or bool(results) or bool(exposed)
+    if request is not None and known is None:
+        refs += _of_another_turn(ledger, request)
     refs += mutations(draft)
     return list(dict.fromkeys(refs)), some
+
+
+def _of_another_turn(ledger: Ledger, request: str) -> list[str]:
+    """What an inference saw that had the answer to another turn's context request: nothing where there is none."""
+    context = ledger.tables.contexts.get((ledger.tenant, request))
+    if context is None:
+        return []
+    results = turn_of(ledger, context.turn).results
+    return [*(context.permitted or ()), *(tool_ref(call) for call, of in results if of == request)]
 
 
 def mutations(draft: TurnDrafted) -> list[str]:
@@ -95,4 +135,6 @@ def everything(ledger: Ledger, draft: TurnDrafted, row: Turn) -> tuple[str, ...]
     """All that a turn had: what each of its inferences saw (R-EVI-6)."""
     refs: Iterable[str] = seen(ledger, draft, row, None)[0]
     exposed = [ref for r in draft.renderings for ref in r.exposed or ()]
-    return tuple(sorted({*refs, *exposed}))
+    others = {r.request for r in draft.renderings if r.request is not None and r.request not in row.contexts}
+    elsewhere = [ref for request in others for ref in _of_another_turn(ledger, request)]
+    return tuple(sorted({*refs, *exposed, *elsewhere}))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -50,6 +51,7 @@ def open_writer(path: Path | None) -> tuple[sqlite3.Connection, sqlite3.Connecti
     if not path.parent.is_dir():
         raise LogError(f"{path}: the folder {path.parent} does not exist; make it first")
     with clear_errors(path):
+        _private(path)
         connection = sqlite3.connect(path, isolation_level=None)
         try:
             _is_log(connection, path)  # before the lock: a foreign file gets no lock beside it
@@ -78,6 +80,14 @@ def open_reader(path: Path) -> sqlite3.Connection:
         try:
             if not _is_log(connection, path):
                 raise LogError(_NOT_A_LOG.format(path=path))
+        except sqlite3.OperationalError as error:
+            connection.close()
+            if error.sqlite_errorcode & 0xFF == sqlite3.SQLITE_READONLY:
+                raise LogError(
+                    f"{path}: a log that nobody is writing can be read only where its folder can be written to; "
+                    "copy it to such a folder"
+                ) from error
+            raise
         except BaseException:
             connection.close()
             raise
@@ -116,8 +126,11 @@ def _lock(path: Path) -> sqlite3.Connection:
 
     It lies on a file beside the log, since a lock on the log itself would keep its readers out.
     """
-    lock = sqlite3.connect(path.with_name(path.name + ".lock"), isolation_level=None, timeout=0)
+    beside = path.with_name(path.name + ".lock")
+    _private(beside)
+    lock = sqlite3.connect(beside, isolation_level=None, timeout=0)
     try:
+        lock.execute("PRAGMA journal_mode = MEMORY")  # nothing is ever written to it
         lock.execute("BEGIN EXCLUSIVE")
     except sqlite3.OperationalError as error:
         lock.close()
@@ -127,6 +140,19 @@ def _lock(path: Path) -> sqlite3.Connection:
             ) from error
         raise
     return lock
+
+
+def _private(path: Path) -> None:
+    """Make the file, for its owner alone, where there is none: a log holds what was said in closed rooms.
+
+    A file that is there already is left as it is, and unopened: closing it again would free SQLite's locks on it.
+    """
+    try:
+        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+    except FileExistsError:
+        return
+    except OSError as error:
+        raise LogError(f"{path}: the log cannot be made: {error.strerror}") from error
 
 
 def _name(path: Path | None) -> str:

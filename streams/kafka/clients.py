@@ -44,13 +44,14 @@ def plain_producer(settings: KafkaSettings, **more: Any) -> AIOKafkaProducer:
     return AIOKafkaProducer(acks="all", linger_ms=0, **settings.client_options(), **more)
 
 
-def plain_consumer(settings: KafkaSettings, *, committed: bool) -> AIOKafkaConsumer:
+def plain_consumer(settings: KafkaSettings, *, committed: bool, **more: Any) -> AIOKafkaConsumer:
     """A consumer of no group, told by hand what it reads; not `committed`: its end offsets are high watermarks."""
     return AIOKafkaConsumer(
         enable_auto_commit=False,
         auto_offset_reset="none",
         isolation_level="read_committed" if committed else "read_uncommitted",
         **settings.client_options(),
+        **more,
     )
 
 

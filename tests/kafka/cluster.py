@@ -12,14 +12,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from aiokafka import AIOKafkaConsumer, TopicPartition
-from aiokafka.admin import AIOKafkaAdminClient, NewTopic
 
-from turngate.schemas.catalog import APPLIED, INPUT_TOPICS, OUTPUT_TOPICS
+from turngate.schemas.catalog import APPLIED
 from turngate.schemas.codec import Codec
 from turngate.schemas.outputs import StretchApplied
 from turngate.streams.kafka.clients import plain_producer
+from turngate.streams.kafka.driver import make_topics
 from turngate.streams.kafka.settings import KafkaSettings
-from turngate.streams.kafka.topics import STATE_TOPIC, topic_configs
 from turngate.streams.log import Message
 
 ROOT = Path(__file__).parents[2]
@@ -47,23 +46,7 @@ class Cluster:
     create_time: bool = False
 
     async def make_topics(self) -> None:
-        names = [*INPUT_TOPICS, *OUTPUT_TOPICS, STATE_TOPIC]
-        admin = AIOKafkaAdminClient(**self.settings.client_options())
-        await admin.start()
-        try:
-            new = [
-                NewTopic(
-                    self.prefix + name,
-                    self.partitions,
-                    1,
-                    topic_configs=topic_configs(name, replication=1, create_time=self.create_time),
-                )
-                for name in names
-            ]
-            answer = await admin.create_topics(new)
-            assert all(code in (0, 36) for _, code, _ in answer.topic_errors), answer
-        finally:
-            await admin.close()
+        await make_topics(self.settings, self.prefix, self.partitions, create_time=self.create_time)
 
     async def send(self, records: Iterable[Sent], *, one_by_one: bool = False) -> dict[TopicPartition, int]:
         """Write records; the position after the last one of each partition, once all are acknowledged.

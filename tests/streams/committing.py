@@ -1,7 +1,11 @@
-"""A process that commits to the log at argv[1] for ever, and says each commit's number once it is acknowledged."""
+"""A process that commits to the log at argv[1] and says each commit's number once it is acknowledged.
+
+It goes on for ever, or, with argv[2], until the file has grown to so many bytes and can grow no more.
+"""
 
 from __future__ import annotations
 
+import resource
 import sys
 from pathlib import Path
 
@@ -22,6 +26,8 @@ def commit(log: LocalLog, n: int) -> None:
 
 def main() -> None:
     """Go on where the log stands."""
+    if len(sys.argv) > 2:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[2]),) * 2)
     with LocalLog(Path(sys.argv[1])) as log:
         n = log.positions(0)["ticks"]
         while True:

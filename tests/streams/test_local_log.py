@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import sqlite3
+import stat
 import subprocess
 import sys
 import tracemalloc
@@ -226,6 +228,15 @@ def test_a_reader_reads_while_the_log_is_written(tmp_path: Path) -> None:
             reader.append(TOPIC, b"a", b"x", timestamp=1)
 
 
+@pytest.mark.skipif(os.name != "posix", reason="permissions are POSIX's")
+def test_a_log_is_for_its_owner_alone(tmp_path: Path) -> None:
+    """It holds what was said in closed rooms."""
+    with LocalLog(tmp_path / "test.log") as log:
+        log.append(TOPIC, b"a", b"x", timestamp=1)
+        modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in tmp_path.iterdir()}
+    assert modes == dict.fromkeys(["test.log", "test.log-wal", "test.log-shm", "test.log.lock"], 0o600)
+
+
 def make_text(path: Path) -> None:
     path.write_text("this is no database, and longer than the header of one would be\n" * 20)
 
@@ -268,6 +279,18 @@ def test_a_file_that_is_no_log_of_ours_is_refused_and_left_alone(
     assert str(path) in str(refused.value)
     assert "\n" not in str(refused.value)
     assert path.read_bytes() == before
+
+
+@pytest.mark.skipif(os.name != "posix" or os.geteuid() == 0, reason="permissions are POSIX's, and not for root")
+def test_a_log_in_a_folder_that_cannot_be_written_to_is_refused_in_words(tmp_path: Path) -> None:
+    path = tmp_path / "test.log"
+    LocalLog(path).close()
+    tmp_path.chmod(0o555)
+    try:
+        with pytest.raises(LogError, match="can be read only where its folder can be written to"):
+            LocalLog(path, read_only=True)
+    finally:
+        tmp_path.chmod(0o755)
 
 
 def test_what_cannot_be_opened_is_said_in_words(tmp_path: Path) -> None:

@@ -43,6 +43,18 @@ def test_a_process_killed_while_it_commits_loses_nothing_it_acknowledged(tmp_pat
         assert acknowledged <= whole_commits(path) <= acknowledged + 1
 
 
+def test_a_full_disk_is_said_in_words_and_loses_nothing_acknowledged(tmp_path: Path) -> None:
+    """The child's files may not grow beyond a limit, which the system reports as it reports a full disk."""
+    path = tmp_path / "test.log"
+    command = [sys.executable, "-m", "tests.streams.committing", str(path), "500000"]
+    ended = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert ended.returncode == 1
+    assert f"LogError: {path}: the log cannot be used: " in ended.stderr.splitlines()[-1]
+    acknowledged = len(ended.stdout.split())
+    assert acknowledged > 10
+    assert acknowledged <= whole_commits(path) <= acknowledged + 1
+
+
 def test_a_log_cut_at_any_byte_of_a_commit_holds_every_commit_before(tmp_path: Path) -> None:
     """What a power cut can leave: the file and its `-wal` up to some byte, no more."""
     path, wal = tmp_path / "test.log", tmp_path / "test.log-wal"

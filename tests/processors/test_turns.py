@@ -1,0 +1,149 @@
+"""What a turn saw: no id used twice, no order of arrival and no omission makes evidence disappear."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.processors.feed import ALEX, C1, D1, KIM, Feed, codes, ready, ref, verdicts
+from turngate.schemas.inputs import MessageDeleted
+from turngate.schemas.outputs import EvidenceRecorded, TurnDecided
+from turngate.schemas.shapes import Rendering
+
+ONLY_ALEX = {"server": "drive", "audience": {"readers": [ALEX]}}
+BOTH = {"server": "drive", "audience": {"readers": [ALEX, KIM]}}
+
+
+def two_rooms() -> Feed:
+    """Alex's direct room and a channel with Kim, one message in each."""
+    feed = ready(D1, [ALEX])
+    feed.listing(C1, [ALEX, KIM])
+    feed.message(D1, 1)
+    feed.message(C1, 1)
+    return feed
+
+
+def answer(request: str | None = None) -> tuple[Rendering, ...]:
+    return (Rendering(text="so", request=request),)
+
+
+@pytest.mark.parametrize(("candidate", "verdict"), [(ref(C1, 1), "deliver"), (ref(D1, 1), "drop")])
+def test_an_inference_that_had_another_turns_context_answers_for_it(candidate: str, verdict: str) -> None:  # R-TURN-2
+    feed = two_rooms()
+    feed.context(D1 if verdict == "drop" else C1, "r", "t1", candidates=(candidate,))
+    out = feed.draft(C1, "t2", trigger=ref(C1, 1), renderings=answer("r"))
+    assert verdicts(out) == [("t2", verdict)]
+    (decided,) = (r for r in out if isinstance(r, TurnDecided))
+    assert candidate in decided.provenance
+
+
+@pytest.mark.parametrize(("terms", "verdict"), [(BOTH, "deliver"), (ONLY_ALEX, "drop")])
+def test_an_inference_that_had_another_turns_results_answers_for_them(terms: dict[str, object], verdict: str) -> None:
+    feed = two_rooms()  # R-TURN-2
+    feed.context(C1, "r", "t1")
+    feed.tool(C1, "c", request="r", **terms)
+    assert verdicts(feed.draft(C1, "t2", trigger=ref(C1, 1), renderings=answer("r"))) == [("t2", verdict)]
+
+
+@pytest.mark.parametrize(("terms", "verdict"), [(BOTH, "deliver"), (ONLY_ALEX, "drop")])
+@pytest.mark.parametrize("early", [False, True])
+def test_a_result_is_of_the_turn_of_its_request_in_any_order(
+    terms: dict[str, object], verdict: str, early: bool
+) -> None:  # R-EVI-2
+    feed = two_rooms()
+    if early:
+        feed.tool(C1, "c", request="r", **terms)
+    feed.context(C1, "r", "t1")
+    if not early:
+        feed.tool(C1, "c", request="r", **terms)
+    assert verdicts(feed.draft(C1, "t1", trigger=ref(C1, 1))) == [("t1", verdict)]
+
+
+@pytest.mark.parametrize(("trigger", "verdict"), [(ref(C1, 1), "deliver"), (ref(D1, 1), "drop")])
+def test_the_trigger_that_a_context_request_named_is_evidence_too(trigger: str, verdict: str) -> None:  # R-TURN-3
+    feed = two_rooms()
+    feed.context(C1, "r", "t1", trigger=trigger)
+    assert verdicts(feed.draft(C1, "t1")) == [("t1", verdict)]
+
+
+def test_another_agents_context_request_is_no_evidence() -> None:  # R-TURN-4
+    feed = ready(C1, [ALEX, KIM])
+    feed.context(C1, "r", "t1", agent="scout")
+    assert codes(feed.draft(C1, "t1")) == {"source_missing"}
+    feed.context(C1, "r2", "t2")
+    assert verdicts(feed.draft(C1, "t2")) == [("t2", "deliver")]  # its twin: asked by the same agent
+
+
+@pytest.mark.parametrize(("second", "verdict"), [(BOTH, "deliver"), (ONLY_ALEX, "drop")])
+def test_a_call_that_is_used_again_carries_both_results(second: dict[str, object], verdict: str) -> None:  # R-AUD-8
+    feed = ready(C1, [ALEX, KIM])
+    feed.tool(C1, "call_0", turn="t0", server="web")
+    out = feed.tool(C1, "call_0", turn="t1", **second)
+    (recorded,) = (r for r in out if isinstance(r, EvidenceRecorded))
+    assert len(recorded.leaves) == 2
+    assert verdicts(feed.draft(C1, "t1")) == [("t1", verdict)]
+
+
+def test_a_result_told_again_changes_nothing_even_under_another_policy() -> None:  # R-RUN-4, R-POL-1
+    feed = ready(C1, [ALEX])
+    feed.tool(C1, "c", at=feed.now)
+    feed.context(C1, "r", "t1")
+    feed.policy("version: 1\nagents: {mesh: {}}\n", 2)
+    assert feed.tool(C1, "c", at=feed.now) == []
+    assert verdicts(feed.draft(C1, "t2", exposed=("tool:c",))) == [("t2", "deliver")]
+    (decided, _) = feed.draft(C1, "t1")
+    assert isinstance(decided, TurnDecided)
+    assert decided.provenance == ()  # t1 was opened after the result, and has nothing to do with it
+
+
+def test_a_call_of_two_agents_is_the_evidence_of_each() -> None:  # R-AUD-3
+    feed = ready(C1, [ALEX, KIM])
+    feed.tool(C1, "c", agent="scout", **BOTH)
+    assert codes(feed.draft(C1, "t1", exposed=("tool:c",))) == {"other_agent"}
+    feed.tool(C1, "c", **ONLY_ALEX)
+    assert codes(feed.draft(C1, "t2", exposed=("tool:c",))) == {"audience_not_subset"}
+    feed.tool(C1, "d", **BOTH)
+    assert verdicts(feed.draft(C1, "t3", exposed=("tool:d",))) == [("t3", "deliver")]
+
+
+def test_a_turn_id_of_two_agents_belongs_to_the_first_that_drafted() -> None:  # R-TURN-8
+    feed = ready(C1, [ALEX])
+    feed.tool(C1, "c")
+    assert verdicts(feed.draft(C1, "t1", exposed=("tool:c",))) == [("t1", "deliver")]
+    for _ in range(2):
+        feed.draft(C1, "t1", agent="scout", exposed=("tool:c",))
+    assert [(v, codes([r])) for r in feed.out for _, v in verdicts([r])][1:] == [("drop", {"turn_conflict"})]
+
+
+def test_turns_that_ended_elsewhere_are_not_kept_open() -> None:  # R-EVI-2
+    feed = ready(C1, [ALEX])
+    feed.tool(C1, "c")
+    for n in range(5):  # asked in the channel, said in a thread
+        feed.context(C1, f"r{n}", f"t{n}")
+        feed.draft(C1, f"t{n}", thread="1", exposed=("tool:c",))
+    rows = feed.engine._tables.open_turns.rows.values()
+    assert [row.turns for row in rows] == [("t4",)]
+
+
+def test_a_secret_that_is_a_matter_of_health_too_is_redacted() -> None:  # R-EGR-4
+    feed = ready(C1, [ALEX])
+    feed.tool(C1, "c", fields=({"name": "pin", "value": "1", "class": "secret", "health": True},))
+    (decided,) = feed.context(C1, "r", "t1", candidates=("tool:c",))
+    assert decided.permitted[0].redact == ("pin",)  # type: ignore[attr-defined]
+    assert codes(feed.draft(C1, "t1")) == {"health_not_retained", "secret_exposed"}
+
+
+def test_a_message_that_quotes_itself_is_unknown() -> None:  # R-AUD-6
+    feed = ready(C1, [ALEX])
+    feed.message(C1, 1, quotes=(ref(C1, 1),))
+    assert codes(feed.draft(C1, "t1", trigger=ref(C1, 1))) == {"source_unknown"}
+    feed.message(C1, 2, quotes=())
+    assert verdicts(feed.draft(C1, "t2", trigger=ref(C1, 2))) == [("t2", "deliver")]
+
+
+def test_a_message_that_was_deleted_before_it_came_is_deleted() -> None:  # R-AUD-6
+    feed = ready(C1, [ALEX])
+    feed.make(MessageDeleted, agent="scout", room=C1, message=f"{C1}/1")
+    feed.message(C1, 1)
+    feed.message(C1, 2)
+    assert codes(feed.draft(C1, "t1", trigger=ref(C1, 1))) == {"source_deleted"}
+    assert verdicts(feed.draft(C1, "t2", trigger=ref(C1, 2))) == [("t2", "deliver")]
