@@ -35,5 +35,5 @@ def test_the_fingerprint_of_an_action_as_the_contract_writes_it() -> None:
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), "\ud800"])
 def test_what_has_no_canonical_form(value: object) -> None:
-    with pytest.raises(ValueError, match="JSON compliant|surrogates not allowed"):
+    with pytest.raises(ValueError, match=r"JSON compliant|surrogates not allowed"):
         canonical(value)
