@@ -133,8 +133,8 @@ def returned(ledger: Ledger, record: ToolReturned) -> bool:
         for f in record.fields
         for kind in (("health",) if f.health else ()) + (() if f.class_ is FieldClass.PUBLIC else (f.class_.value,))
     }
-    leaf = _result_leaf(ledger, record, bool(classified))
     before = Evidence(()) if known is None else known
+    leaf = _result_leaf(ledger, record, bool(classified))
     leaves = before.leaves if leaf in before.leaves else (*before.leaves, leaf)
     made = replace(
         bounded(ledger, record.room, leaves, contents=(*before.contents, content)[-MOST_RESULTS:]),
@@ -158,6 +158,7 @@ def _result_leaf(ledger: Ledger, record: ToolReturned, classified: bool) -> str:
             restrictions=terms.restrictions,
             private=terms.private or record.private is True,  # R-TNT-3
             untrusted=terms.untrusted or record.untrusted is True,  # an error is as foreign as its tool (R-TNT-2)
+            each=tuple(ledger.keep_audience(keyed(audience)) for audience in terms.each),
         )
     )
 
