@@ -108,7 +108,9 @@ class Progress:
             self._notes[1:] = [(done if self._notes else begun, time.perf_counter(), cpu_seconds())]
 
     def result(self) -> Result:
-        """From the first note to the last."""
+        """From the first note to the last. Raises `RuntimeError` where there is nothing between them."""
+        if len(self._notes) < 2 or self._notes[1][0] == self._notes[0][0]:
+            raise RuntimeError("there were too few drafts to measure anything")
         (begun, began, cpu), (done, ended, all_cpu) = self._notes
         return Result(done - begun, ended - began, all_cpu - cpu, self.commits, peak_rss())
 

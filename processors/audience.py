@@ -73,6 +73,18 @@ def intersection(a: Audience, b: Audience) -> Audience:
     return listed(readers, guests, set(a.workspaces) & set(b.workspaces), memberships)
 
 
+def says_all(a: Audience, b: Audience) -> bool:
+    """Whether whoever lies within the intersection lies within both.
+
+    Not so where a reader whom only one of the two lists is a full member to the other: the destination may know them as
+    a guest, of whom the other permits nothing.
+    """
+    if a.scope is not Scope.LISTED or b.scope is not Scope.LISTED:
+        return True
+    mine, theirs = set(a.readers), set(b.readers)
+    return (not b.workspaces or mine <= theirs) and (not a.workspaces or theirs <= mine)
+
+
 def full_in(audience: Audience, reader: str) -> tuple[str, ...]:
     """The workspaces of which a reader is a full member, as this audience has it; none for a guest."""
     if reader in audience.guests:
@@ -121,6 +133,7 @@ class Sets:
         """Make the bitmap of an audience that is `base` and a few more readers, without looking at all of them."""
         members = self._bitmap(base.key, base.audience).copy()
         members.update(self._number(r) for r in readers)
+        self._make_room()
         self._members[key] = members
 
     def _subset(self, d: Audience, d_key: str, s: Audience, s_key: str) -> bool:
@@ -150,11 +163,14 @@ class Sets:
     def _bitmap(self, key: str, audience: Audience) -> BitMap:
         found = self._members.get(key)
         if found is None:
-            if len(self._members) >= self.MOST_BITMAPS:
-                self._members.clear()
-                self._full.clear()
+            self._make_room()
             found = self._members[key] = BitMap(map(self._number, audience.readers))
         return found
+
+    def _make_room(self) -> None:
+        if len(self._members) >= self.MOST_BITMAPS:
+            self._members.clear()
+            self._full.clear()
 
     def _number(self, reader: str) -> int:
         number = self._numbers.get(reader)

@@ -182,6 +182,15 @@ def since(events: Iterable[Event], agent: str, listing: Listing) -> list[Event]:
     return [e for e in events if (e.agent is None or e.agent == agent) and applies(e, listing)]
 
 
+def told_since(events: Iterable[Event], agent: str, listing: Listing) -> list[Event]:
+    """The events for this agent that came after a listing, each as it was told first (R-AUD-9)."""
+    return [
+        e
+        for e in events
+        if (e.agent is None or e.agent == agent) and (e.first > listing.arrived or e.at >= listing.started_at)
+    ]
+
+
 def applies(event: Event, listing: Listing) -> bool:
     """Whether an event applies on top of a listing: it was told after it, or it may have missed it (R-ROOM-4)."""
     return event.latest > listing.arrived or event.at >= listing.started_at

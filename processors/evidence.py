@@ -168,6 +168,7 @@ def _result_leaf(ledger: Ledger, record: ToolReturned, classified: bool) -> str:
             restrictions=terms.restrictions,
             private=terms.private or record.private is True,  # R-TNT-3
             untrusted=terms.untrusted or record.untrusted is True,  # an error is as foreign as its tool (R-TNT-2)
+            each=tuple(ledger.keep_audience(keyed(audience)) for audience in terms.each),
         )
     )
 

@@ -146,7 +146,7 @@ class Ledger:
         """Remember a leaf; its digest, which is of its canonical JSON with the audience's digest for the audience."""
         key = self.caches.leaves.get(leaf)
         if key is None:
-            key = digest({name: getattr(leaf, name) for name in LeafRow.__slots__})
+            key = digest({name: getattr(leaf, name) for name in LeafRow.__slots__ if name != "each" or leaf.each})
             self.caches.leaves[leaf] = key
         if (self.tenant, key) not in self.tables.leaves:
             self.tables.leaves.put((self.tenant, key), leaf)
@@ -169,7 +169,7 @@ class Ledger:
         if found is None:
             row = self.leaf(key)
             found = Leaf.model_construct(
-                **{n: getattr(row, n) for n in LeafRow.__slots__ if n != "audience"},
+                **{n: getattr(row, n) for n in Leaf.model_fields if n != "audience"},
                 audience=self.audience(row.audience),
             )
             self.caches.shapes[key] = found

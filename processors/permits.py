@@ -131,9 +131,13 @@ def leaf_codes(ledger: Ledger, key: str, to: Destination) -> tuple[tuple[Code, .
         own = to.own_words and _own_word(leaf, to)
         if not own:
             codes.append(Code.SOURCE_UNKNOWN)
-    elif not ledger.caches.sets.within(to.audience, to.key, audience, leaf.audience):
+    elif not all(_within(ledger, to, key) for key in (leaf.audience, *leaf.each)):
         codes.append(Code.AUDIENCE_NOT_SUBSET)
     return tuple(codes), own
+
+
+def _within(ledger: Ledger, to: Destination, key: str) -> bool:
+    return ledger.caches.sets.within(to.audience, to.key, ledger.audience(key), key)
 
 
 def _own_word(leaf: LeafRow, to: Destination) -> bool:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from turngate.processors.audience import UNKNOWN, Sets, audience_digest, intersection, listed
+from turngate.processors.audience import UNKNOWN, Sets, audience_digest, intersection, listed, says_all
 from turngate.schemas.policy import (
     Access,
     Adapter,
@@ -169,22 +169,31 @@ MEETS: Mapping[type[Part], Mapping[str, Callable[[Any, Any], Any]]] = {
 
 @dataclass(frozen=True, slots=True)
 class ToolTerms:
-    """What a tool's result is: who may hear it, where it must stay, and what it arms."""
+    """What a tool's result is: who may hear it, where it must stay, and what it arms.
+
+    `each`: further audiences within which whoever hears it must lie, where `audience` alone does not say it.
+    """
 
     audience: Audience
     restrictions: tuple[str, ...]
     private: bool
     untrusted: bool
+    each: tuple[Audience, ...] = ()
 
 
 def tool_terms(tools: tuple[Tool, ...] | None, named: Audience | None, sets: Sets) -> ToolTerms:
     """The terms of a result of a server with these versions (None: not named); `named` is the result's own audience."""
     if not tools or _adapter(tools) is Adapter.LEGACY:  # R-AUD-8
         return ToolTerms(UNKNOWN, _restrictions(tools or ()), private=True, untrusted=True)
-    audience = _tool_audience(tools[0], named, sets)
-    for tool in tools[1:]:  # R-POL-1: a tool's audience must permit in each
-        audience = intersection(audience, _tool_audience(tool, named, sets))
-    return ToolTerms(audience, _restrictions(tools), any(t.private for t in tools), any(t.untrusted for t in tools))
+    audiences = [_tool_audience(tool, named, sets) for tool in tools]
+    audience = audiences[0]
+    each: tuple[Audience, ...] = ()
+    for other in audiences[1:]:  # R-POL-1: a tool's audience must permit in each
+        if not says_all(audience, other):
+            each = tuple(audiences)
+        audience = intersection(audience, other)
+    private, untrusted = any(t.private for t in tools), any(t.untrusted for t in tools)
+    return ToolTerms(audience, _restrictions(tools), private, untrusted, each)
 
 
 def _adapter(tools: tuple[Tool, ...]) -> Adapter:

@@ -244,19 +244,23 @@ def prune(ledger: Ledger, room: str) -> None:
     log = ledger.room_log(room)
     policy = ledger.policy(room).settings
     reach = ledger.now - max(policy.freshness.observation, policy.freshness.destination)
-    kept = tuple(e for e in log.events if e.at >= reach or _needed(ledger, room, log, e))
+    needs = [(agent, *_needs(ledger.room(agent, room))) for agent in log.agents]
+    kept = tuple(
+        e
+        for e in log.events
+        if e.at >= reach
+        or any(
+            (e.agent is None or e.agent == agent)
+            and ((said is not None and e.at >= said) or any(applies(e, listing) for listing in listings))
+            for agent, listings, said in needs
+        )
+    )
     if len(kept) != len(log.events):
         ledger.tables.room_logs.put((ledger.tenant, room), replace(log, events=kept))
 
 
-def _needed(ledger: Ledger, room: str, log: RoomLog, event: Event) -> bool:
-    for agent in log.agents:
-        if event.agent is not None and event.agent != agent:
-            continue
-        row = ledger.room(agent, room)
-        listings = [row.listing, *(p.before for p in row.pending)]
-        if row.listing is None or any(x is not None and applies(event, x) for x in listings):
-            return True
-        if any(event.at >= p.at for p in row.pending):
-            return True
-    return False
+def _needs(row: Room) -> tuple[list[Listing], int | None]:
+    """The listings on top of which events still apply, and when the first of the waiting messages was said."""
+    listings = [] if row.listing is None else [row.listing]
+    listings += {p.before.arrived: p.before for p in row.pending if p.before is not None}.values()
+    return listings, min((p.at for p in row.pending), default=None)

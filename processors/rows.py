@@ -135,7 +135,11 @@ class Refresh:
 
 @dataclass(frozen=True, slots=True)
 class LeafRow:
-    """A leaf; its key is its digest, and `audience` the digest of its audience."""
+    """A leaf; its key is its digest, and `audience` the digest of its audience.
+
+    `each`: digests of further audiences within which a destination must lie; versions of a policy may give a tool
+    audiences whose intersection does not say it all (R-POL-1).
+    """
 
     agent: str
     audience: str
@@ -147,6 +151,7 @@ class LeafRow:
     restrictions: tuple[str, ...] = ()
     private: bool = True
     untrusted: bool = True
+    each: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

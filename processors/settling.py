@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from turngate.processors.audience import UNKNOWN, intersection, keyed
-from turngate.processors.bounds import changed_at, current, made_members, since, without
+from turngate.processors.bounds import changed_at, current, made_members, told_since, without
 from turngate.processors.evidence import emit_evidence, evidence_of, keep_evidence
 from turngate.processors.ledger import Ledger
 from turngate.processors.rows import Evidence, LeafRow, Listing, Pending
@@ -25,12 +25,21 @@ def settle(ledger: Ledger, agent: str, room: str, listing: Listing) -> None:
         if changed is not None and changed >= pending.at:
             continue  # a change at or after the message: it never settles
         if listing.started_at <= pending.at:
-            still.append(pending)
+            still.append(_later_basis(ledger, agent, room, listing, pending))
         elif listing.started_at < pending.at + limit:
             _settle(ledger, agent, room, listing, pending)
     ledger.put_room(agent, room, pending=tuple(still))
     if still:
         ledger.ask(agent, room, Because.OBSERVATION, still[-1].at + limit, again=True)
+
+
+def _later_basis(ledger: Ledger, agent: str, room: str, listing: Listing, pending: Pending) -> Pending:
+    """A listing that began before the message and came only after it is an earlier listing too, if there was none."""
+    if _stands(ledger, agent, room, pending):
+        return pending
+    is_open = listing.visibility is Visibility.OPEN
+    audience = None if is_open else ledger.keep_audience(current(ledger, agent, room, listing).keyed)
+    return replace(pending, before=listing, audience=audience)
 
 
 def _settle(ledger: Ledger, agent: str, room: str, listing: Listing, pending: Pending) -> None:
@@ -69,7 +78,7 @@ def _then(ledger: Ledger, agent: str, room: str, listing: Listing, pending: Pend
     if before is None or pending.audience is None:
         return now, False
     own, trusted = policy.accounts(agent), policy.settings.trusted_bots
-    then = made_members(ledger.audience(pending.audience), since(events, agent, before), own, trusted)
+    then = made_members(ledger.audience(pending.audience), told_since(events, agent, before), own, trusted)
     return intersection(now, then), False
 
 

@@ -79,6 +79,16 @@ def _known() -> tuple[dict[str, Any], dict[str, bytes], dict[bytes, _Schema]]:
 _NEWEST, _PREFIX, _BY_FINGERPRINT = _known()
 
 
+def writer_schema(name: str, schema: Any) -> Any:
+    """A schema with which the record `name` was written, ready for reading.
+
+    It is the very object of the newest one where both lay out the same bytes, so that nothing is resolved in reading.
+    Raises what `fastavro.parse_schema` does for what is no Avro schema.
+    """
+    parsed = fastavro.parse_schema(wire_schema(schema), named_schemas={})
+    return _NEWEST[name] if SINGLE_OBJECT + crc64(schema) == _PREFIX[name] else parsed
+
+
 class Codec:
     """Encodes and decodes every record of the contract.
 
@@ -140,7 +150,8 @@ class Codec:
         elif data[:1] == CONFLUENT and len(data) >= 5 and self._registry is not None:
             registered = self._registry.schema_of(int.from_bytes(data[1:5], "big"))
             if registered is not None and registered[0] in RECORDS:
-                return _Schema(registered[0], registered[1], newest=False), 5
+                name, writer = registered
+                return _Schema(name, writer, newest=writer is _NEWEST[name]), 5
         raise Undecodable()
 
 

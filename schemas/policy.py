@@ -242,9 +242,8 @@ def parse_policy(text: str) -> Policy:
         data = _construct(node, "", set())
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
-        line = (
-            min(mark.line, text.count("\n")) + 1 if mark else 1
-        )  # a text that ends too early is marked beyond its end
+        # A text that ends too early is marked beyond its end.
+        line = min(mark.line, text.count("\n")) + 1 if mark else 1
         raise PolicyInvalid(f"line {line}: {error.problem or 'not YAML'}") from None
     except (yaml.YAMLError, RecursionError, UnicodeError):
         raise PolicyInvalid("line 1: not YAML or JSON") from None

@@ -9,10 +9,22 @@ from pathlib import Path
 from typing import NoReturn
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from tests.broker import Broker
 from tests.jvm import Unavailable, required
 from tests.registry import Registry
+
+# A machine that is busy with a broker is slow now and then, which is no fault of what is tested. In CI the examples
+# are the same every time (Hypothesis' own profile for it).
+settings.register_profile(
+    "turngate",
+    parent=settings.get_profile("ci" if required() else "default"),
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow],
+    print_blob=True,
+)
+settings.load_profile("turngate")
 
 
 def missing(what: str, reason: object) -> NoReturn:

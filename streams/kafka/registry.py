@@ -16,7 +16,7 @@ from confluent_kafka.schema_registry import Schema, SchemaRegistryClient, Schema
 
 from turngate.schemas.avro_schema import versions
 from turngate.schemas.catalog import RECORDS
-from turngate.schemas.codec import subject_of, wire_schema
+from turngate.schemas.codec import subject_of, writer_schema
 from turngate.streams.kafka.settings import RegistrySettings
 from turngate.streams.log import LogError
 
@@ -114,7 +114,7 @@ def _known(schema_id: int | None) -> int:
 def _writer(record: str, schema: Schema) -> Any:
     """A writer's schema ready for use. Raises `LogError` for one that is not Avro."""
     try:
-        return fastavro.parse_schema(wire_schema(json.loads(schema.schema_str or "")), named_schemas={})
+        return writer_schema(record, json.loads(schema.schema_str or ""))
     except (ValueError, TypeError, fastavro.schema.SchemaParseException, fastavro.schema.UnknownType) as error:
         raise LogError(f"a schema registered for {subject_of(record)} is no Avro schema: {error}") from None
 

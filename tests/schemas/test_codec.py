@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import fastavro
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -12,7 +11,7 @@ from hypothesis import strategies as st
 from tests.schemas.strategies import ANY_RECORD, BY_RECORD
 from turngate.schemas.avro_schema import versions
 from turngate.schemas.catalog import RECORDS
-from turngate.schemas.codec import CONFLUENT, SINGLE_OBJECT, Codec, Undecodable, Unencodable, crc64, wire_schema
+from turngate.schemas.codec import CONFLUENT, SINGLE_OBJECT, Codec, Undecodable, Unencodable, crc64, writer_schema
 from turngate.schemas.inputs import ProofRevoked, Record, Tick
 
 NAMES = sorted(RECORDS)
@@ -27,8 +26,7 @@ class InMemory:
     def schema_of(self, schema_id: int) -> tuple[str, Any] | None:
         if schema_id >= len(NAMES):
             return None
-        schema = wire_schema(versions(NAMES[schema_id])[-1])
-        return NAMES[schema_id], fastavro.parse_schema(schema, named_schemas={})
+        return NAMES[schema_id], writer_schema(NAMES[schema_id], versions(NAMES[schema_id])[-1])
 
 
 SINGLE = Codec()

@@ -27,11 +27,13 @@ from tests.streams.world import (
     tick,
 )
 from turngate.processors.engine import Engine
+from turngate.processors.errors import StateVersionError
 from turngate.schemas.catalog import APPLIED, INPUT_TOPICS
 from turngate.schemas.outputs import StretchApplied
+from turngate.streams.local import LocalRuntime
 from turngate.streams.local_log import Append, LocalLog
 from turngate.streams.local_runtime import Runtime
-from turngate.streams.log import LogError, Message
+from turngate.streams.log import Commit, LogError, Message
 
 BOTH = pytest.mark.parametrize("restore", [Chain.restore, Engine.restore])
 Restore = Callable[..., Chain | Engine]
@@ -270,6 +272,14 @@ def test_a_step_that_is_overtaken_applies_nothing_twice() -> None:
             next(steps)
         assert run.step() == []
         assert len(held(log)) == len(outputs) == 1500 + 2
+
+
+def test_state_of_a_newer_engine_is_refused_and_left_alone() -> None:
+    with LocalLog() as log:
+        log.commit(0, [Commit([], [(b"k", b"v")], {"ticks": 1}, "999999")], EPOCH)
+        with pytest.raises(StateVersionError, match="999999"):
+            LocalRuntime(log)
+        assert list(log.checkpoint(0).entries) == [(b"k", b"v")]
 
 
 def test_partitions_are_apart() -> None:

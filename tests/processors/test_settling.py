@@ -1,0 +1,92 @@
+"""Who could read what was said in a room that was not known then: never more than any listing around it allows."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.processors.feed import ALEX, C1, KIM, MORGAN, Feed, ready, ref, verdicts
+from turngate.schemas.inputs import Record
+from turngate.schemas.outputs import EvidenceRecorded, RefreshRequested
+from turngate.schemas.shapes import Audience
+
+
+def settled(out: list[Record]) -> tuple[str, ...]:
+    """Whom the one piece of evidence in these records permits."""
+    (recorded,) = (r for r in out if isinstance(r, EvidenceRecorded))
+    audience: Audience = recorded.leaves[0].audience
+    return audience.readers
+
+
+def started() -> Feed:
+    feed = Feed()
+    feed.policy()
+    return feed
+
+
+def test_a_message_settles_on_a_listing_begun_after_it() -> None:  # R-AUD-9
+    feed = started()
+    feed.message(C1, 1)
+    assert settled(feed.listing(C1, [ALEX, KIM])) == (ALEX, KIM)
+    assert verdicts(feed.draft(C1, "t1", trigger=ref(C1, 1))) == [("t1", "deliver")]
+
+
+@pytest.mark.parametrize("late", [False, True])
+def test_a_join_told_again_makes_nobody_a_member_of_then(late: bool) -> None:  # R-AUD-9, R-ROOM-4, R-RUN-4
+    feed = started()
+    joined = feed.now
+    feed.joined(C1, KIM, at=joined)
+    feed.listing(C1, [ALEX])  # Kim had left again, and nobody told
+    feed.joined(C1, MORGAN)
+    if late:
+        feed.joined(C1, KIM, at=joined)
+    feed.message(C1, 1)
+    assert settled(feed.listing(C1, [ALEX, KIM])) == (ALEX,)
+
+
+def test_a_join_first_told_after_the_listing_before_makes_a_member_of_then() -> None:  # R-AUD-9: the twin
+    feed = ready(C1, [ALEX])
+    feed.joined(C1, KIM)
+    feed.message(C1, 1)
+    assert settled(feed.listing(C1, [ALEX, KIM])) == (ALEX, KIM)
+
+
+@pytest.mark.parametrize(("earlier", "readers"), [([ALEX], (ALEX,)), ([ALEX, KIM], (ALEX, KIM))])
+def test_an_earlier_listing_that_came_after_the_message_bounds_it_too(
+    earlier: list[str], readers: tuple[str, ...]
+) -> None:  # R-AUD-9: a join that nobody reported since that listing began is not let in
+    feed = started()
+    begun = feed.now
+    feed.message(C1, 1)
+    out = feed.listing(C1, earlier, started_at=begun, refresh="slow")
+    assert [type(r) for r in out] == [RefreshRequested]  # it began before the message: another is asked for
+    assert settled(feed.listing(C1, [ALEX, KIM])) == readers
+
+
+def test_an_earlier_listing_that_was_open_leaves_the_message_unknown() -> None:  # R-AUD-9
+    feed = started()
+    begun = feed.now
+    feed.message(C1, 1)
+    feed.listing(C1, [], started_at=begun, refresh="slow", info={"visibility": "open"})
+    out = feed.listing(C1, [ALEX])
+    assert settled(out) == ()
+    assert verdicts(feed.draft(C1, "t1", trigger=ref(C1, 1))) == [("t1", "drop")]
+
+
+def test_a_change_before_the_message_voids_the_listing_before() -> None:  # R-AUD-9, R-ROOM-5
+    for changed, readers in ((False, (ALEX,)), (True, (ALEX, KIM))):
+        feed = ready(C1, [ALEX])
+        feed.joined(C1, MORGAN)
+        at = feed.now
+        feed.message(C1, 1, after=2000)
+        if changed:
+            feed.changed(C1, at=at + 1)
+        assert settled(feed.listing(C1, [ALEX, KIM])) == readers
+
+
+def test_who_joined_at_or_after_the_message_is_left_out() -> None:  # R-AUD-9
+    feed = started()
+    feed.message(C1, 1)
+    said = feed.now
+    feed.joined(C1, KIM, at=said)
+    feed.joined(C1, MORGAN, at=said - 1)
+    assert settled(feed.listing(C1, [ALEX, KIM, MORGAN])) == (ALEX, MORGAN)
