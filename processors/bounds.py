@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import bisect
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -39,13 +39,15 @@ class Listed:
 class Bounds:
     """The readers certain to be permitted (`lower`) and all possible ones (`upper`), each worked out when asked for."""
 
-    def __init__(self, by_listing: Listed, left: frozenset[str], joins: tuple[Joiner, ...], sets: Sets) -> None:
+    def __init__(
+        self, by_listing: Listed, left: frozenset[str], joins: tuple[Joiner, ...], sets: Sets, *, joined: bool
+    ) -> None:
         self.listed = by_listing
         self._left = left
         self._new = tuple(j for j in joins if not by_listing.covers(j))
         self._sets = sets
-        #: Somebody has joined since the listing who is not certain to be permitted without that.
-        self.joined = any(not self._certain(j) for j in joins)
+        #: Somebody has joined since the listing who is not certain to be permitted without that (R-AUD-9).
+        self.joined = joined
 
     @cached_property
     def lower(self) -> Keyed:
@@ -67,11 +69,13 @@ class Bounds:
     def cover(self, joiner: Joiner) -> bool:
         """Whether both bounds have this account already, as what it joins as."""
         possible = self.listed.covers(joiner) or (bool(self._new) and covered(self.upper.audience, joiner))
-        return possible and self._certain(joiner)
+        return possible and _certain(self.listed, self._left, joiner)
 
-    def _certain(self, joiner: Joiner) -> bool:
-        listed_still = joiner.reader in self.listed.readers and joiner.reader not in self._left
-        return listed_still or joiner.inside(self.listed.audience.workspaces)
+
+def _certain(by_listing: Listed, left: Collection[str], joiner: Joiner) -> bool:
+    """Whether an account is permitted for certain, whoever joined."""
+    listed_still = joiner.reader in by_listing.readers and joiner.reader not in left
+    return listed_still or joiner.inside(by_listing.audience.workspaces)
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,15 +170,19 @@ def _bounds(
 ) -> Bounds:
     policy = ledger.policy(room)
     own, trusted = policy.accounts(agent), policy.settings.trusted_bots
-    joins: dict[Joiner, None] = {}
-    left: set[str] = set()
+    joins: dict[Joiner, bool] = {}
+    left: dict[str, bool] = {}
     for event in since(events, agent, listing):
         found = account(event.reader, event.kind, event.workspaces, own, trusted)
+        new = told_since(event, listing)
         if not event.joined:
-            left.add(event.reader)
+            left[event.reader] = left.get(event.reader, False) or new
         elif found is not None:
-            joins[found] = None
-    return Bounds(by_listing, frozenset(left), tuple(joins), ledger.caches.sets)
+            joins[found] = joins.get(found, False) or new
+    # An event that is only told again makes nothing wait: what it settled would be wider than what was known.
+    gone = {reader for reader, new in left.items() if new}
+    joined = any(new and not _certain(by_listing, gone, j) for j, new in joins.items())
+    return Bounds(by_listing, frozenset(left), tuple(joins), ledger.caches.sets, joined=joined)
 
 
 def since(events: Iterable[Event], agent: str, listing: Listing) -> list[Event]:
@@ -182,13 +190,9 @@ def since(events: Iterable[Event], agent: str, listing: Listing) -> list[Event]:
     return [e for e in events if (e.agent is None or e.agent == agent) and applies(e, listing)]
 
 
-def told_since(events: Iterable[Event], agent: str, listing: Listing) -> list[Event]:
-    """The events for this agent that came after a listing, each as it was told first (R-AUD-9)."""
-    return [
-        e
-        for e in events
-        if (e.agent is None or e.agent == agent) and (e.first > listing.arrived or e.at >= listing.started_at)
-    ]
+def told_since(event: Event, listing: Listing) -> bool:
+    """Whether an event came after a listing where it was told first (R-AUD-9)."""
+    return event.first > listing.arrived or event.at >= listing.started_at
 
 
 def applies(event: Event, listing: Listing) -> bool:

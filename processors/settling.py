@@ -78,7 +78,8 @@ def _then(ledger: Ledger, agent: str, room: str, listing: Listing, pending: Pend
     if before is None or pending.audience is None:
         return now, False
     own, trusted = policy.accounts(agent), policy.settings.trusted_bots
-    then = made_members(ledger.audience(pending.audience), told_since(events, agent, before), own, trusted)
+    since = [e for e in events if told_since(e, before)]
+    then = made_members(ledger.audience(pending.audience), since, own, trusted)
     return intersection(now, then), False
 
 

@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+from pathlib import Path
+
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewTopic
 
 from tests.broker import Broker
+from tests.jvm import ROOT
 
 pytestmark = pytest.mark.kafka
 
@@ -34,3 +41,21 @@ def test_the_shared_broker_takes_topics(kafka: str, unique: str) -> None:
     admin = AdminClient({"bootstrap.servers": kafka})
     admin.create_topics([NewTopic(unique, 1, 1)])[unique].result(10)
     assert unique in admin.list_topics(unique, timeout=10).topics
+
+
+@pytest.mark.parametrize(("ci", "outcome"), [("", "1 skipped"), ("true", "1 error")])
+def test_without_java_a_live_test_is_skipped_and_in_ci_it_fails(tmp_path: Path, ci: str, outcome: str) -> None:
+    test = "tests/test_servers.py::test_the_shared_broker_takes_topics"
+    environment = {name: value for name, value in os.environ.items() if name != "TURNGATE_TEST_BOOTSTRAP"}
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", test],
+        cwd=ROOT,
+        env=environment | {"PATH": str(tmp_path), "CI": ci},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert outcome in done.stdout
+    assert "no Kafka broker: java is not installed" in done.stdout
+    assert (done.returncode == 0) == (ci == "")

@@ -23,6 +23,8 @@ class CoPartitioned(AbstractPartitionAssignor):  # type: ignore[misc]
 
     def __init__(self) -> None:
         self.owned: frozenset[int] = frozenset()
+        #: Why the last assignment that this member was to make was refused; aiokafka passes on a text of it only.
+        self.refusal: LogError | None = None
 
     def assign(self, cluster: Any, members: Mapping[str, Any]) -> dict[str, Any]:
         """The assignment of every member, made by the group's leader.
@@ -33,7 +35,10 @@ class CoPartitioned(AbstractPartitionAssignor):  # type: ignore[misc]
         topics = sorted({topic for member in members.values() for topic in member.subscription})
         counts = {topic: len(cluster.partitions_for_topic(topic) or ()) for topic in topics}
         if len(set(counts.values())) > 1 or 0 in counts.values():
-            raise LogError(f"topics must have equal numbers of partitions: {counts}; create them anew")
+            found = {n: sorted(t for t in topics if counts[t] == n) for n in sorted(set(counts.values()))}
+            said = "; ".join(f"{n}: {', '.join(names)}" for n, names in found.items())
+            self.refusal = LogError(f"topics must have equal numbers of partitions, and have {said}; make them anew")
+            raise self.refusal
         had = {member: _had(metadata.user_data) for member, metadata in members.items()}
         share = divide(next(iter(counts.values()), 0), had)
         return {

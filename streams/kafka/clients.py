@@ -55,13 +55,17 @@ def plain_consumer(settings: KafkaSettings, *, committed: bool, **more: Any) -> 
     )
 
 
+class TooLarge(LogError):
+    """A record that the broker does not take. Whoever applies the same input again comes to the same record."""
+
+
 Entry = tuple[bytes | None, bytes | None, Headers]
 
 
 async def send_all(producer: AIOKafkaProducer, topic: str, partition: int, entries: Iterable[Entry]) -> Sequence[Any]:
     """Send records as whole batches, which costs half of sending them singly; the futures of their deliveries.
 
-    Raises `LogError` for a record that no batch can take. Deliveries begun before that are not lost sight of.
+    Raises `TooLarge` for a record that no batch can take. Deliveries begun before that are not lost sight of.
     """
     futures: list[asyncio.Future[Any]] = []
     batch = producer.create_batch()
@@ -72,7 +76,7 @@ async def send_all(producer: AIOKafkaProducer, topic: str, partition: int, entri
             futures.append(await producer.send_batch(batch, topic, partition=partition))
             batch = producer.create_batch()
             if batch.append(key=key, value=value, timestamp=None, headers=list(headers)) is None:
-                raise LogError(f"{topic}: a record of {len(value or b'')} bytes fits into no batch")
+                raise TooLarge(f"{topic}: a record of {len(value or b'')} bytes fits into no batch")
         if batch.record_count():
             futures.append(await producer.send_batch(batch, topic, partition=partition))
     except BaseException:
@@ -85,3 +89,8 @@ def forget(futures: Iterable[asyncio.Future[Any]]) -> None:
     """Fetch the exceptions of deliveries that no longer matter, or asyncio reports them as never retrieved."""
     for future in futures:
         future.add_done_callback(lambda f: f.cancelled() or f.exception())
+
+
+def named(error: BaseException) -> str:
+    """An error in a log line: what is said of our own, and others by their class, since their texts may quote keys."""
+    return str(error) if isinstance(error, LogError) else type(error).__name__

@@ -16,7 +16,7 @@ from turngate.streams.log import Message
 
 #: Records of one topic that wait before no more are fetched, and their bytes.
 ROOM_RECORDS = 1000
-ROOM_BYTES = 8 * 1024 * 1024
+ROOM_BYTES = 2 * 1024 * 1024
 #: Records that one stretch holds at most, without its drafts, and drafts likewise: the loop is blocked for their fold.
 SLICE = 500
 

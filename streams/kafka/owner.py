@@ -10,21 +10,22 @@ import asyncio
 import contextlib
 import logging
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 
-from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
+from aiokafka import AIOKafkaProducer, TopicPartition
+from aiokafka.errors import MessageSizeTooLargeError
 
-from turngate.schemas.catalog import DRAFTS, INPUT_TOPICS, OUTPUT_TOPICS
 from turngate.schemas.codec import Codec
 from turngate.streams.fold import Fold
 from turngate.streams.kafka import checkpoint
 from turngate.streams.kafka.checkpoint import CheckpointError, Layout, Saved
-from turngate.streams.kafka.clients import LOST, Entry, forget, plain_consumer, send_all, transactional_producer
+from turngate.streams.kafka.clients import LOST, Entry, TooLarge, forget, send_all, transactional_producer
 from turngate.streams.kafka.memory import Memory
 from turngate.streams.kafka.partition import Folds, Held, Restore
 from turngate.streams.kafka.settings import KafkaSettings
 from turngate.streams.kafka.topics import STATE_TOPIC
+from turngate.streams.kafka.watermarks import Watermarks
 from turngate.streams.log import Commit
 
 #: State entries between two looks at how much memory there still is, while a state is built.
@@ -54,6 +55,14 @@ class Names:
     def transactional_id(self, partition: int) -> str:
         """One for each partition, so that a new owner fences the former one."""
         return f"turngate-{self.app}-{partition}"
+
+
+@dataclass(frozen=True, slots=True)
+class Engines:
+    """How an engine is made from a checkpoint, and how its records become bytes."""
+
+    restore: Restore
+    codec: Codec
 
 
 class Writer:
@@ -95,53 +104,36 @@ class Writer:
         try:
             for topic, records in by_topic.items():
                 futures += await send_all(self._producer, self._prefix + topic, self._partition, records)
-            await self._producer.commit_transaction()
+            # Every delivery before the commit: aiokafka commits a transaction without the batches that were refused.
+            await asyncio.gather(*futures)
+        except MessageSizeTooLargeError:
+            forget(futures)
+            await self._producer.abort_transaction()
+            raise self._too_large(by_topic) from None
         except BaseException:
             forget(futures)
             raise
-        await asyncio.gather(*futures)
+        await self._producer.commit_transaction()
+
+    def _too_large(self, by_topic: dict[str, list[Entry]]) -> TooLarge:
+        size, topic = max((len(value or b""), topic) for topic, records in by_topic.items() for _, value, _ in records)
+        return TooLarge(
+            f"{self._prefix}{topic}[{self._partition}]: the broker does not take a record of {size} bytes;"
+            " raise max.message.bytes of the topic, then restart the worker"
+        )
 
 
 class Owner:
-    """Takes partitions over for one worker. Asks for watermarks on a client of its own.
+    """Takes partitions over for one worker."""
 
-    On the connection that fetches, the broker would answer such a question only after the fetch, half a second later;
-    and a read_committed client would be told the last stable offset, behind records that were acknowledged.
-    """
-
-    def __init__(self, settings: KafkaSettings, names: Names, codec: Codec, restore: Restore, memory: Memory) -> None:
+    def __init__(
+        self, settings: KafkaSettings, names: Names, watermarks: Watermarks, engines: Engines, memory: Memory
+    ) -> None:
+        self.names = names
+        self.watermarks = watermarks
         self._settings = settings
-        self._names = names
-        self._codec = codec
-        self._restore = restore
+        self._engines = engines
         self._memory = memory
-        self._side: AIOKafkaConsumer = plain_consumer(settings, committed=False)
-
-    async def start(self) -> None:
-        """Connect, and learn of every topic: a question about an unknown one takes a second."""
-        await self._side.start()
-        topics = [self._names.prefix + topic for topic in (*INPUT_TOPICS, *OUTPUT_TOPICS, STATE_TOPIC)]
-        await self._side._client.set_topics(topics)
-
-    async def stop(self) -> None:
-        """Disconnect."""
-        await self._side.stop()
-
-    async def ends(self, partition: int, topics: Iterable[str] = INPUT_TOPICS) -> dict[str, int]:
-        """The high watermarks of a partition of these topics."""
-        places = {topic: TopicPartition(self._names.prefix + topic, partition) for topic in topics}
-        ends = await self._side.end_offsets(list(places.values()))
-        return {topic: ends[place] for topic, place in places.items()}
-
-    async def begins(self, partition: int) -> dict[str, int]:
-        """The first positions that are still there of a partition's input topics."""
-        places = {topic: TopicPartition(self._names.prefix + topic, partition) for topic in INPUT_TOPICS}
-        begins = await self._side.beginning_offsets(list(places.values()))
-        return {topic: begins[place] for topic, place in places.items()}
-
-    async def barrier(self, partition: int) -> dict[str, int]:
-        """The high watermarks of every input topic but the drafts' (R-RUN-2)."""
-        return await self.ends(partition, [topic for topic in INPUT_TOPICS if topic != DRAFTS])
 
     async def take(self, number: int) -> Held:
         """Own a partition, with the state that its last commit left.
@@ -150,14 +142,14 @@ class Owner:
         checkpoint is not whole or its input is gone, `StateTooLarge`, or the engine's `StateVersionError`.
         """
         began = time.monotonic()
-        producer = transactional_producer(self._settings, self._names.transactional_id(number))
-        writer = Writer(producer, number, self._names.prefix)
+        producer = transactional_producer(self._settings, self.names.transactional_id(number))
+        writer = Writer(producer, number, self.names.prefix)
         try:
             await producer.start()  # fences the former owner, and returns when its transaction has ended
-            end = (await self.ends(number, [STATE_TOPIC]))[STATE_TOPIC]
+            end = (await self.watermarks.ends(number, [STATE_TOPIC]))[STATE_TOPIC]
             saved = await checkpoint.load(
                 self._settings,
-                TopicPartition(self._names.prefix + STATE_TOPIC, number),
+                TopicPartition(self.names.prefix + STATE_TOPIC, number),
                 end,
                 lambda: self._memory.check(f"the state of partition {number}"),
             )
@@ -169,11 +161,11 @@ class Owner:
             await writer.stop()
             raise
         log.info("partition %d: %d state entries loaded in %.2f s", number, count, time.monotonic() - began)
-        return Held(Fold(number, engine, self._codec, positions), engine, writer)
+        return Held(Fold(number, engine, self._engines.codec, positions), engine, writer)
 
     def _restored(self, number: int, saved: Saved) -> Folds:
         try:
-            return self._restore(self._watched(number, saved.drain()), saved.version)
+            return self._engines.restore(self._watched(number, saved.drain()), saved.version)
         except ValueError:  # its message may quote the state
             raise CheckpointError(f"partition {number}: an entry of the state is none that this engine knows") from None
 
@@ -186,11 +178,11 @@ class Owner:
 
     async def _positions(self, number: int, saved: Saved) -> dict[str, int]:
         """Where each input topic goes on: at the position of the checkpoint, or at the first record there is."""
-        begins, ends = await self.begins(number), await self.ends(number)
+        begins, ends = await self.watermarks.begins(number), await self.watermarks.ends(number)
         for topic, at in saved.positions.items():
             if topic in begins and not begins[topic] <= at <= ends[topic]:
                 raise CheckpointError(
-                    f"{self._names.prefix}{topic}[{number}]: its records from {at} on are needed, and it holds"
+                    f"{self.names.prefix}{topic}[{number}]: its records from {at} on are needed, and it holds"
                     f" {begins[topic]} to {ends[topic]}: retention has passed them, or the topic was made anew."
                     " Start again from a snapshot, or with a new application name and empty topics"
                 )

@@ -55,12 +55,16 @@ class Writes(Protocol):
 
 @dataclass(slots=True)
 class _Barrier:
-    """The high watermarks asked for the first `drafts` drafts, after these had been read."""
+    """The high watermarks asked for the first `drafts` drafts, after these had been read.
+
+    `unanswered`: the broker had not said by the deadline, so that nothing makes these drafts timely any more.
+    """
 
     drafts: int
     deadline: float
     asked: asyncio.Task[dict[str, int]]
     ends: dict[str, int] | None = None
+    unanswered: bool = False
 
 
 @dataclass(slots=True)
@@ -220,7 +224,8 @@ class Partition:
         if not barrier.asked.done() and not late:
             return None, barrier.deadline - now
         if barrier.ends is None:
-            barrier.ends = barrier.asked.result() if barrier.asked.done() else dict(self.intake.at)
+            barrier.unanswered = not barrier.asked.done()
+            barrier.ends = dict(self.intake.at) if barrier.unanswered else barrier.asked.result()
         if late or self.intake.reached(barrier.ends):
             return self._conclude(barrier, barrier.ends, now)
         if self.intake.has_before(barrier.ends) and (self.intake.full or now >= self._formed + INTERVAL):
@@ -237,7 +242,7 @@ class Partition:
         taken = self.intake.take(SLICE, upto=ends)
         if len(taken) == SLICE:
             return self._stretch(taken), None
-        late = not barrier.asked.done() or not self.intake.reached(ends)
+        late = barrier.unanswered or not self.intake.reached(ends)
         self._drop_barrier()
         return self._stretch(taken + self.intake.take_drafts(barrier.drafts), late=late), None
 

@@ -20,8 +20,8 @@ from aiokafka import ConsumerRecord, TopicPartition
 from turngate.schemas.catalog import INPUT_TOPICS
 from turngate.streams.kafka.append_time import AppendTime
 from turngate.streams.kafka.checkpoint import CheckpointError, CheckpointUnread
-from turngate.streams.kafka.clients import LOST
-from turngate.streams.kafka.owner import Names, Owner
+from turngate.streams.kafka.clients import LOST, TooLarge, named
+from turngate.streams.kafka.owner import Owner
 from turngate.streams.kafka.partition import Held, Hooks, Partition
 from turngate.streams.kafka.transport import Consumer, Fetched
 from turngate.streams.log import LogError, Message
@@ -57,14 +57,15 @@ class Owned:
 class Runtime:
     """Carries a worker's partitions (`transport.Carried`). `failed` ends with the error that must end the worker."""
 
-    def __init__(self, owner: Owner, names: Names, clock: AppendTime, reload_after: float) -> None:
+    def __init__(self, owner: Owner, clock: AppendTime, reload_after: float) -> None:
         self.owned: dict[int, Owned] = {}
         self.counters = Counters()
         self.failed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         #: Partitions of this worker whose checkpoint cannot be used, and why.
         self.unusable: dict[int, str] = {}
         self._owner = owner
-        self._topics = {names.prefix + topic: topic for topic in INPUT_TOPICS}
+        self._watermarks = owner.watermarks
+        self._topics = {owner.names.prefix + topic: topic for topic in INPUT_TOPICS}
         self._clock = clock
         self._reload_after = reload_after
         self._changed = asyncio.Event()
@@ -73,12 +74,14 @@ class Runtime:
         self._loading: dict[int, asyncio.Task[None]] = {}
         self._checking: dict[int, asyncio.Task[None]] = {}
         self._consumer: Consumer | None = None
-        self._narrow = False
+        self._narrow = self._closed = False
 
     # -- ownership --
 
     async def assigned(self, consumer: Consumer, partitions: Set[int]) -> None:
         """Keep what is provably still ours, and load the rest."""
+        if self._closed:
+            return
         self._consumer = consumer
         self._assigned = frozenset(partitions)
         self.unusable.clear()
@@ -94,6 +97,7 @@ class Runtime:
         """Write what was applied; keep the state, in case the partition comes back."""
         self._assigned = frozenset()
         await _cancel([*self._loading.values(), *self._checking.values()])
+        self._loading.clear()
         owned, self.owned = self.owned, {}
         for one in owned.values():
             one.partition.close()
@@ -101,13 +105,17 @@ class Runtime:
             _, hanging = await asyncio.wait([one.task for one in owned.values()], timeout=LEAVE)
             await _cancel(hanging)
         for number, one in owned.items():
-            if not one.task.cancelled() and one.task.result():
+            if one.task.cancelled():
+                log.warning("partition %d: its last commit took too long; the next owner decides", number)
+                await one.held.writer.stop()
+            elif one.task.result():
                 self._kept[number] = one.held
         log.info("partitions revoked: %s, of which kept: %s", sorted(owned), sorted(self._kept))
         self._notify()
 
     async def close(self) -> None:
-        """Finish, commit, and let go of everything."""
+        """Finish, commit, and let go of everything; nothing is taken any more."""
+        self._closed = True
         await self.revoked()
         kept, self._kept = self._kept, {}
         await asyncio.gather(*(held.writer.stop() for held in kept.values()))
@@ -120,11 +128,10 @@ class Runtime:
                     await self._own(number, await self._held(number, held))
                     return
                 except CheckpointError as error:
-                    self.unusable[number] = str(error)
-                    log.error("partition %d is not worked on: %s", number, error)
+                    self._give_up(number, error)
                     return
                 except (*LOST, CheckpointUnread) as error:
-                    log.warning("partition %d: not loaded yet: %s", number, _named(error))
+                    log.warning("partition %d: not loaded yet: %s", number, named(error))
                     held = None
                     await asyncio.sleep(self._reload_after)
         except Exception as error:  # state that does not fit, that a newer engine wrote, or a fault of ours
@@ -150,8 +157,8 @@ class Runtime:
 
     async def _own(self, number: int, held: Held) -> None:
         try:
-            marks = await self._owner.barrier(number)
-            partition = Partition(number, held, marks, Hooks(self._owner.barrier, self._wake, self._notify))
+            marks = await self._watermarks.barrier(number)
+            partition = Partition(number, held, marks, Hooks(self._watermarks.barrier, self._wake, self._notify))
             await self._seek(number, held.fold.positions)
         except BaseException:
             await held.writer.stop()
@@ -165,6 +172,10 @@ class Runtime:
         """Work on a partition until it is closed; whether its state may be kept."""
         try:
             await partition.run()
+        except TooLarge as error:
+            self._give_up(partition.number, error)
+            await held.writer.stop()
+            return False
         except LOST as error:
             await self._lost(partition.number, held, error)
             return False
@@ -174,10 +185,17 @@ class Runtime:
             return False
         return True
 
+    def _give_up(self, number: int, error: LogError) -> None:
+        """Do not work on a partition until it is assigned again: trying once more would come to the same."""
+        self.owned.pop(number, None)
+        self.unusable[number] = str(error)
+        log.error("partition %d is not worked on: %s", number, error)
+        self._notify()
+
     async def _lost(self, number: int, held: Held, error: BaseException) -> None:
         """Drop the memory; if the group still says that the partition is ours, take it again after a while."""
         self.counters.lost += 1
-        log.warning("partition %d is lost: %s", number, _named(error))
+        log.warning("partition %d is lost: %s", number, named(error))
         self.owned.pop(number, None)
         self._notify()
         if number in self._assigned:
@@ -240,9 +258,9 @@ class Runtime:
 
     async def _check_retention(self, number: int) -> None:
         try:
-            begins = await self._owner.begins(number)
+            begins = await self._watermarks.begins(number)
         except LOST as error:
-            log.warning("partition %d: first positions: %s", number, _named(error))
+            log.warning("partition %d: first positions: %s", number, named(error))
             return
         one = self.owned.get(number)
         for topic, begin in begins.items():
@@ -282,11 +300,5 @@ async def _cancel(tasks: Iterable[asyncio.Task[Any]]) -> None:
 
 
 def _message(topic: str, record: ConsumerRecord) -> Message:
-    return Message(
-        topic, record.partition, record.offset, record.timestamp, record.key, record.value, tuple(record.headers)
-    )
-
-
-def _named(error: BaseException) -> str:
-    """An error by its class: a broker's messages may quote keys. Our own say what is wrong."""
-    return str(error) if isinstance(error, LogError) else type(error).__name__
+    headers = tuple((name, value if value is not None else b"") for name, value in record.headers)
+    return Message(topic, record.partition, record.offset, record.timestamp, record.key, record.value, headers)

@@ -17,13 +17,14 @@ from turngate.schemas.codec import Codec
 from turngate.streams.kafka.append_time import AppendTime
 from turngate.streams.kafka.clients import LOST
 from turngate.streams.kafka.memory import Memory
-from turngate.streams.kafka.owner import Names, Owner
+from turngate.streams.kafka.owner import Engines, Names, Owner
 from turngate.streams.kafka.partition import Restore
 from turngate.streams.kafka.runtime import Runtime
 from turngate.streams.kafka.settings import KafkaSettings
 from turngate.streams.kafka.ticks import tick
 from turngate.streams.kafka.topics import allow_create_time
 from turngate.streams.kafka.transport import App
+from turngate.streams.kafka.watermarks import Watermarks
 from turngate.streams.log import LogError
 
 log = logging.getLogger(__name__)
@@ -57,7 +58,8 @@ class Worker:
         self._codec = codec
         self._options = options
         self._memory = Memory(options.memory_limit)
-        self._owner = Owner(settings, options.names, codec, restore, self._memory)
+        self._watermarks = Watermarks(settings, options.names.prefix)
+        self._owner = Owner(settings, options.names, self._watermarks, Engines(restore, codec), self._memory)
         self._tasks: list[asyncio.Task[None]] = []
 
     async def __aenter__(self) -> Self:
@@ -66,11 +68,11 @@ class Worker:
         if options.test_time:
             allow_create_time(self._settings)
         try:
-            await self._owner.start()
+            await self._watermarks.start()
         except KafkaError as error:
             raise LogError(f"no broker at {self._settings.bootstrap_servers}: {type(error).__name__}") from error
         clock = AppendTime(options.test_time, options.admit_ahead)
-        self.runtime = Runtime(self._owner, options.names, clock, reload_after=options.heartbeat)
+        self.runtime = Runtime(self._owner, clock, reload_after=options.heartbeat)
         self._app = _faust_app(self._settings, options, self.runtime)
         self._start(self._app.start())
         self._start(self._watch())
@@ -85,9 +87,9 @@ class Worker:
         await self.runtime.close()
         await self._app.stop()
         await asyncio.gather(self._tasks[0], return_exceptions=True)
-        await self._owner.stop()
-        if not self.runtime.failed.done():
-            self.runtime.failed.cancel()
+        await self._watermarks.stop()
+        if not self.runtime.failed.cancel():
+            self.runtime.failed.exception()  # or asyncio says that nobody asked
 
     async def failed(self) -> None:
         """Wait until the worker cannot go on, and raise why."""
@@ -101,7 +103,7 @@ class Worker:
         """Of each partition worked on, how many positions lie between what was applied and the high watermarks."""
         lags = {}
         for number, one in list(self.runtime.owned.items()):
-            ends = await self._owner.ends(number)
+            ends = await self._watermarks.ends(number)
             at = one.partition.intake.positions()
             lags[number] = sum(max(0, ends[topic] - at[topic]) for topic in INPUT_TOPICS)
         return lags
@@ -124,8 +126,7 @@ class Worker:
         while True:
             await asyncio.sleep(0.2)
             if self._app.crashed:
-                reason = self._app.crash_reason
-                raise LogError(f"Faust has crashed: {type(reason).__name__}") from reason
+                raise _why(self._app.crash_reason)
             quiet += 0.2
             if quiet >= self._options.report_every:
                 quiet = 0.0
@@ -196,3 +197,11 @@ def _faust_app(settings: KafkaSettings, options: WorkerOptions, runtime: Runtime
     for topic in INPUT_TOPICS:
         app.topics.add(app.topic(options.names.prefix + topic, key_type=bytes, value_type=bytes, acks=False))
     return app
+
+
+def _why(crash: BaseException | None) -> LogError:
+    """Our own error at the bottom of a crash of Faust's, or one that names its kind."""
+    reason = crash
+    while reason is not None and not isinstance(reason, LogError):
+        reason = reason.__cause__
+    return reason if reason is not None else LogError(f"Faust has crashed: {type(crash).__name__}")

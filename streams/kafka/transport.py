@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, Protocol, cast
 import aiokafka
 import faust
 from aiokafka import ConsumerRecord, TopicPartition
-from aiokafka.errors import ConsumerStoppedError
+from aiokafka.errors import ConsumerStoppedError, KafkaError
 from faust.transport.drivers import aiokafka as driver
 from faust.types import TP
 
@@ -74,7 +74,7 @@ class ConsumerThread(driver.AIOKafkaConsumerThread):
     def _create_worker_consumer(self, transport: Any) -> aiokafka.AIOKafkaConsumer:
         # Faust's own would read uncommitted records, split a partition number over workers, and wait 1.5 s for a fetch.
         conf, settings = self.app.conf, cast(App, self.app).settings
-        self._assignor = CoPartitioned()
+        self._assignor = self._ours = CoPartitioned()
         return aiokafka.AIOKafkaConsumer(
             client_id=conf.broker_client_id,
             group_id=conf.id,
@@ -96,6 +96,15 @@ class ConsumerThread(driver.AIOKafkaConsumerThread):
         )
 
     async def fetch(self, wanted: Set[TopicPartition], patience: float) -> Fetched | None:
+        """As `_fetch`; raises `LogError` where the assignor has refused the topics as they are."""
+        try:
+            return await self._fetch(wanted, patience)
+        except KafkaError:
+            if self._ours.refusal is not None:
+                raise self._ours.refusal from None
+            raise
+
+    async def _fetch(self, wanted: Set[TopicPartition], patience: float) -> Fetched | None:
         """Records of the wanted partitions, or news of positions, or None when there was neither; in this thread.
 
         Exact because nothing is awaited between the two notes of positions: `fetched_records(timeout=0)` does not

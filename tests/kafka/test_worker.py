@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 from aiokafka import TopicPartition
-from aiokafka.admin import AIOKafkaAdminClient
+from aiokafka.admin import AIOKafkaAdminClient, NewPartitions
 from aiokafka.admin.records_to_delete import RecordsToDelete
 
 from tests.broker import Broker
@@ -20,11 +20,12 @@ from tests.kafka.chained import Chained
 from tests.kafka.cluster import CODEC, Cluster, Sent, until
 from tests.kafka.exactness import assert_exact
 from tests.kafka.feeding import mixture
-from tests.streams.world import ROOMS, message, policy
+from tests.streams.world import ROOMS, draft, message, policy
 from turngate.processors.engine import Engine
 from turngate.processors.errors import StateVersionError
-from turngate.schemas.catalog import TICKS
+from turngate.schemas.catalog import DRAFTS, TICKS
 from turngate.schemas.inputs import Record, Tick
+from turngate.schemas.outputs import TurnDecided
 from turngate.schemas.shapes import Position
 from turngate.streams.kafka.checkpoint import POSITIONS_KEY, Layout
 from turngate.streams.kafka.clients import plain_producer
@@ -34,7 +35,8 @@ from turngate.streams.kafka.partition import Restore
 from turngate.streams.kafka.service import Worker, WorkerOptions
 from turngate.streams.kafka.settings import KafkaSettings
 from turngate.streams.kafka.topics import STATE_TOPIC
-from turngate.streams.log import Commit
+from turngate.streams.kafka.transport import ConsumerThread
+from turngate.streams.log import Commit, LogError
 
 pytestmark = [pytest.mark.kafka, pytest.mark.timeout(120)]
 
@@ -142,6 +144,58 @@ async def test_a_state_is_loaded_if_there_is_memory_for_it_and_refused_with_a_se
         said = r"the state of partition 1 does not fit: \d+ MB in use, of \d+ MB allowed; .*--memory-limit"
         with pytest.raises(StateTooLarge, match=said):
             await asyncio.wait_for(made.failed(), 30)
+
+
+class Verbose(Chained):
+    """What comes of a draft is larger than a broker takes."""
+
+    def apply(self, record: Record, position: Position, timestamp: int, raw: bytes) -> list[Record]:
+        out = super().apply(record, position, timestamp, raw)
+        return [r.model_copy(update={"policy": "x" * 2_000_000}) if isinstance(r, TurnDecided) else r for r in out]
+
+
+async def test_an_output_that_the_broker_does_not_take_stops_its_partition_and_says_why(cluster: Cluster) -> None:
+    ends = await cluster.send([s for s in mixture(80, 2) if s.topic != DRAFTS or s.partition == 1])
+    async with worker(cluster, Verbose.restore) as made:
+
+        async def judged() -> bool:
+            return set(made.runtime.unusable) == {1}
+
+        await until(judged)
+        said = f"{cluster.prefix}turn-verdicts[1]: the broker does not take a record of 2000"
+        assert made.runtime.unusable[1].startswith(said)
+        await applied(made, {place: end for place, end in ends.items() if place.partition == 0})
+    async with owning(cluster) as made:  # its twin, whose outputs are small
+        await applied(made, ends)
+    await assert_exact(cluster, Chained.restore, ends)  # nothing was lost: no part of the refused commit was written
+
+
+async def test_headers_without_a_value_are_no_obstacle(cluster: Cluster) -> None:
+    producer = plain_producer(cluster.settings)
+    await producer.start()
+    given = draft(0, ROOMS[0], "t1", ())
+    nothing = [("traceparent", None), ("", None)]
+    sent = await producer.send_and_wait(cluster.prefix + DRAFTS, given.value, given.key, partition=0, headers=nothing)
+    await producer.stop()
+    async with owning(cluster) as made:
+        await applied(made, {TopicPartition(DRAFTS, 0): sent.offset + 1})
+
+
+async def test_a_topic_that_grows_ends_the_worker(cluster: Cluster) -> None:
+    """Its new partition would take some of a tenant's records away from the others."""
+    async with owning(cluster) as made:
+        admin = AIOKafkaAdminClient(**cluster.settings.client_options())
+        await admin.start()
+        await admin.create_partitions({cluster.prefix + DRAFTS: NewPartitions(total_count=3)})
+        await admin.close()
+        await made._app.consumer._thread.call_thread(refreshed, made._app.consumer._thread)
+        with pytest.raises(LogError, match="equal numbers of partitions"):
+            await asyncio.wait_for(made.failed(), 30)
+
+
+async def refreshed(thread: ConsumerThread) -> None:
+    """The client learns of it now, and not when its metadata is five minutes old."""
+    await thread._ensure_consumer()._client.force_metadata_update()
 
 
 async def test_state_of_a_newer_engine_ends_the_worker(cluster: Cluster) -> None:
