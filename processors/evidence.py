@@ -204,7 +204,7 @@ def emit_evidence(ledger: Ledger, ref: str, agent: str, made: Evidence) -> None:
             at=ledger.now,
             ref=ref,
             agent=agent,
-            leaves=tuple(ledger.leaf_shape(key) for key in keys),
+            leaves=ledger.leaf_shapes(keys),
             restrictions=tuple(sorted({room for row in rows for room in row.restrictions})),
             private=unknown or any(row.private for row in rows),
             untrusted=unknown or any(row.untrusted for row in rows),

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from turngate.processors.audience import KEYED_UNKNOWN, Keyed, Sets
 from turngate.processors.policy import Effective, effective
 from turngate.processors.rows import LeafRow, Policies, Room, RoomLog, Started, Tables
-from turngate.schemas.canonical import digest
+from turngate.schemas.canonical import canonical, digest
 from turngate.schemas.inputs import Record
 from turngate.schemas.outputs import Because, RefreshRequested
 from turngate.schemas.policy import Policy, parse_policy
@@ -162,6 +162,13 @@ class Ledger:
         if found is None:
             raise LookupError("evidence names a leaf that is not there")
         return found
+
+    def leaf_shapes(self, keys: Iterable[str]) -> tuple[Leaf, ...]:
+        """Leaves as records carry them, each once, in the order of their canonical JSON."""
+        found = [self.leaf_shape(key) for key in dict.fromkeys(keys)]
+        if len(found) > 1:
+            found.sort(key=lambda leaf: canonical(leaf.model_dump(mode="json")))
+        return tuple(found)
 
     def leaf_shape(self, key: str) -> Leaf:
         """The leaf of a digest as records carry it."""

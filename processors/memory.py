@@ -348,7 +348,7 @@ def _emit(ledger: Ledger, record: MemoryWrite, row: Revision) -> None:
             kind=row.kind,
             state=row.state,
             base=row.base,
-            leaves=tuple(ledger.leaf_shape(key) for key in keys),
+            leaves=ledger.leaf_shapes(keys),
             restrictions=row.restrictions,
             private=unknown or world or any(leaf.private for leaf in leaves),
             untrusted=unknown or world or any(leaf.untrusted for leaf in leaves),

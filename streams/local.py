@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
 from turngate.processors.engine import Engine
+from turngate.processors.keys import NO_KEYS, Keys
 from turngate.schemas.catalog import APPLIED
 from turngate.schemas.codec import Codec
 from turngate.schemas.outputs import StretchApplied
@@ -16,8 +18,8 @@ from turngate.streams.log import LogError
 class LocalRuntime(Runtime[Engine]):
     """The product's engine on an embedded log."""
 
-    def __init__(self, log: LocalLog, codec: Codec | None = None, partition: int = 0) -> None:
-        super().__init__(log, Engine.restore, codec, partition)
+    def __init__(self, log: LocalLog, codec: Codec | None = None, partition: int = 0, *, keys: Keys = NO_KEYS) -> None:
+        super().__init__(log, partial(Engine.restore, keys=keys), codec, partition)
 
 
 def recorded_stretches(log: LocalLog, codec: Codec | None = None, partition: int = 0) -> Iterator[StretchApplied]:

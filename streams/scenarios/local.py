@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
+from turngate.processors.keys import TEST_KEYS
 from turngate.streams.local import LocalRuntime
 from turngate.streams.local_log import LocalLog
 from turngate.streams.log import Message
@@ -34,4 +35,4 @@ class LocalBackend:
     def session(self) -> Iterator[Session]:
         """A new log in memory."""
         with LocalLog() as log:
-            yield LocalSession(LocalRuntime(log))
+            yield LocalSession(LocalRuntime(log, keys=TEST_KEYS))
