@@ -7,10 +7,12 @@ from typing import Annotated
 
 import typer
 
+from turngate.cli import policy_diff
 from turngate.cli.errors import NO, Impossible
 from turngate.cli.files import reading
 
 app = typer.Typer(no_args_is_help=True)
+app.command()(policy_diff.diff)
 
 
 @app.callback()
