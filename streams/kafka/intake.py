@@ -11,6 +11,8 @@ import heapq
 from collections import deque
 from collections.abc import Mapping, Sequence
 
+from aiokafka import ConsumerRecord
+
 from turngate.schemas.catalog import DRAFTS, INPUT_TOPICS
 from turngate.streams.log import Message
 
@@ -111,6 +113,12 @@ class Intake:
         message = self._waiting[topic].popleft()
         self._bytes[topic] -= _size(message)
         return message
+
+
+def message_of(topic: str, record: ConsumerRecord) -> Message:
+    """A fetched record, under its topic's own name. A header without a value is one with an empty value."""
+    headers = tuple((name, value if value is not None else b"") for name, value in record.headers)
+    return Message(topic, record.partition, record.offset, record.timestamp, record.key, record.value, headers)
 
 
 def _size(message: Message) -> int:

@@ -15,16 +15,17 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from aiokafka import ConsumerRecord, TopicPartition
+from aiokafka import TopicPartition
 
 from turngate.schemas.catalog import INPUT_TOPICS
 from turngate.streams.kafka.append_time import AppendTime
 from turngate.streams.kafka.checkpoint import CheckpointError, CheckpointUnread
 from turngate.streams.kafka.clients import LOST, TooLarge, named
+from turngate.streams.kafka.intake import message_of
 from turngate.streams.kafka.owner import Owner
 from turngate.streams.kafka.partition import Held, Hooks, Partition
 from turngate.streams.kafka.transport import Consumer, Fetched
-from turngate.streams.log import LogError, Message
+from turngate.streams.log import LogError
 
 #: Seconds that a rebalance waits for state to load, well within the session's timeout, for which no heartbeat is sent
 #: meanwhile. Loading that takes longer goes on after it.
@@ -238,10 +239,16 @@ class Runtime:
                 one.partition.halt(complaint)
                 continue
             topic = self._topics[place.topic]
-            messages = [_message(topic, record) for record in records]
+            messages = [message_of(topic, record) for record in records]
             at = one.partition.hand(topic, fetched.before.get(place), messages, after)
             if at is not None:
                 back[place] = at
+        for place, error in fetched.broken.items():
+            one = self.owned.get(place.partition)
+            if one is not None:
+                where = f"{place.topic}[{place.partition}]"
+                at = one.partition.intake.at[self._topics[place.topic]]
+                one.partition.halt(f"{where}: what lies from {at} on is no record: {named(error)}")
         if back:
             self._rewound({place.partition for place in back})
         return back
@@ -297,8 +304,3 @@ async def _cancel(tasks: Iterable[asyncio.Task[Any]]) -> None:
         task.cancel()
     if tasks:
         await asyncio.wait(tasks)
-
-
-def _message(topic: str, record: ConsumerRecord) -> Message:
-    headers = tuple((name, value if value is not None else b"") for name, value in record.headers)
-    return Message(topic, record.partition, record.offset, record.timestamp, record.key, record.value, headers)

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, Protocol, cast
 import aiokafka
 import faust
 from aiokafka import ConsumerRecord, TopicPartition
-from aiokafka.errors import ConsumerStoppedError, KafkaError
+from aiokafka.errors import ConsumerStoppedError, CorruptRecordException, KafkaError
 from faust.transport.drivers import aiokafka as driver
 from faust.types import TP
 
@@ -33,11 +33,15 @@ _FAUST = logging.getLogger("faust.carrying")
 
 
 class Fetched(NamedTuple):
-    """What was fetched, and the consumer's positions before and after, which count a broker's control records too."""
+    """What was fetched, and the consumer's positions before and after, which count a broker's control records too.
+
+    `broken`: where something lies after `before` that is no record of Kafka's.
+    """
 
     before: Mapping[TopicPartition, int]
     records: Mapping[TopicPartition, list[ConsumerRecord]]
     after: Mapping[TopicPartition, int]
+    broken: Mapping[TopicPartition, Exception]
 
 
 class Carried(Protocol):
@@ -126,10 +130,10 @@ class ConsumerThread(driver.AIOKafkaConsumerThread):
                 continue
             with fetcher._subscriptions.fetch_context():
                 before = _positions(consumer)
-                records = await fetcher.fetched_records(wanted, timeout=0, max_records=consumer._max_poll_records)
+                records, broken = await self._drain(wanted)
                 after = _positions(consumer)
-            if records or after != before or left <= 0 or self._nudged:
-                return Fetched(before, records, after)
+            if records or broken or after != before or left <= 0 or self._nudged:
+                return Fetched(before, records, after, broken)
             self._waiter = fetcher._create_fetch_waiter()
             await asyncio.wait([self._waiter], timeout=left)
             waiter, self._waiter = self._waiter, None
@@ -138,6 +142,24 @@ class ConsumerThread(driver.AIOKafkaConsumerThread):
             else:
                 waiter.result()  # raises what the fetcher met, such as a missing authorization
         return None
+
+    async def _drain(
+        self, wanted: Set[TopicPartition]
+    ) -> tuple[dict[TopicPartition, list[ConsumerRecord]], dict[TopicPartition, Exception]]:
+        """What has been fetched, without suspending; one by one, so that bytes which are no records harm their own."""
+        consumer = self._ensure_consumer()
+        fetcher, room = consumer._fetcher, consumer._max_poll_records
+        records: dict[TopicPartition, list[ConsumerRecord]] = {}
+        broken: dict[TopicPartition, Exception] = {}
+        for place in [p for p in fetcher._records if p in wanted] or list(wanted)[:1]:
+            try:
+                records |= await fetcher.fetched_records([place], timeout=0, max_records=room)
+            except (UnicodeDecodeError, CorruptRecordException) as error:
+                broken[place] = error
+            room -= len(records.get(place, ()))
+            if room <= 0:
+                break
+        return records, broken
 
     def nudge(self) -> None:
         """Let a wait for records end, because more partitions are wanted; in this thread."""

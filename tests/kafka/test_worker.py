@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import subprocess
 import sys
 from collections.abc import AsyncIterator
@@ -168,6 +169,41 @@ async def test_an_output_that_the_broker_does_not_take_stops_its_partition_and_s
     async with owning(cluster) as made:  # its twin, whose outputs are small
         await applied(made, ends)
     await assert_exact(cluster, Chained.restore, ends)  # nothing was lost: no part of the refused commit was written
+
+
+#: Only aiokafka without its extensions lets us write such a header.
+NO_TEXT = """
+import asyncio, sys
+from aiokafka import AIOKafkaProducer
+class Name(str):
+    def encode(self, *_): return b"\\xff"
+async def main():
+    producer = AIOKafkaProducer(bootstrap_servers=sys.argv[1])
+    await producer.start()
+    await producer.send_and_wait(sys.argv[2], b"v", b"acme", partition=0, headers=[(Name("x"), b"")])
+    await producer.stop()
+asyncio.run(main())
+"""
+
+
+async def test_bytes_that_are_no_record_halt_their_partition_and_leave_no_gap(cluster: Cluster) -> None:
+    before = await cluster.send(mixture(40, 2))
+    async with owning(cluster) as made:
+        await applied(made, before)
+        topic = f"{cluster.prefix}observed-messages"
+        environment = os.environ | {"AIOKAFKA_NO_EXTENSIONS": "1"}
+        command = [sys.executable, "-c", NO_TEXT, cluster.settings.bootstrap_servers, topic]
+        await asyncio.to_thread(subprocess.run, command, env=environment, check=True)
+        after = await cluster.send(mixture(40, 2, start=40))
+        await applied(made, {place: end for place, end in after.items() if place.partition == 1})
+
+        async def halted() -> bool:
+            return made.runtime.owned[0].partition.halted is not None
+
+        await until(halted)
+        why = made.runtime.owned[0].partition.halted
+        assert why == f"{topic}[0]: what lies from 5 on is no record: UnicodeDecodeError"
+        assert made.committed()[0]["observed-messages"] == 5
 
 
 async def test_headers_without_a_value_are_no_obstacle(cluster: Cluster) -> None:
