@@ -134,11 +134,6 @@ class KafkaDriver:
                     behind.remove(place)
         return out
 
-    async def restart(self) -> None:
-        """Stop the worker in good order, and start another in its place."""
-        await self.worker.__aexit__(None, None, None)
-        await self._start()
-
     async def _start(self) -> None:
         options = WorkerOptions(names=Names(self.prefix, self.prefix), test_time=True)
         self.worker = Worker(self._settings, self._codec, options, self._restore)

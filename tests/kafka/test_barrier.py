@@ -19,6 +19,7 @@ from turngate.streams.kafka.clients import plain_producer, transactional_produce
 from turngate.streams.kafka.owner import Names
 from turngate.streams.kafka.service import Worker, WorkerOptions
 from turngate.streams.kafka.settings import KafkaSettings
+from turngate.streams.kafka.watermarks import Watermarks
 
 pytestmark = [pytest.mark.kafka, pytest.mark.timeout(120)]
 
@@ -109,3 +110,25 @@ async def test_without_the_barrier_a_join_would_be_missed(kafka: str, unique: st
         await write_pairs(cluster, worker, transactional=True)
     missed = blind((await cluster.stretches())[0])
     assert missed > 0
+
+
+async def test_a_question_never_shares_an_answer_that_was_asked_for_before_it(kafka: str, unique: str) -> None:
+    """Partitions share questions, but none that has gone out already: its answer may be older than what was read."""
+    cluster = Cluster(KafkaSettings.read(kafka), f"{unique}-", 4)
+    await cluster.make_topics()
+    watermarks = Watermarks(cluster.settings, cluster.prefix)
+    producer = plain_producer(cluster.settings)
+    await watermarks.start()
+    await producer.start()
+    try:
+        for n in range(1, 101):
+            others = [asyncio.create_task(watermarks.barrier(p)) for p in (0, 2, 3)]
+            sending = asyncio.create_task(producer.send_and_wait(cluster.prefix + JOINS, b"x", b"acme", partition=1))
+            early = asyncio.create_task(watermarks.barrier(1))
+            await sending
+            assert (await watermarks.barrier(1))[JOINS] == n
+            assert (await early)[JOINS] in (n - 1, n)
+            assert [(await other)[JOINS] for other in others] == [0, 0, 0]
+    finally:
+        await producer.stop()
+        await watermarks.stop()
