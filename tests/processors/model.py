@@ -1,6 +1,6 @@
-"""The audience rules once more, as plainly as they can be said: sets, no caches, everything worked out from the history.
+"""The audience rules once more, as plainly as they can be said: sets, no caches, all of it worked out from the history.
 
-It holds for one policy, fixed; for listings of one page; for messages, tool results and drafts of one rendering. What it
+It holds for one policy; for listings of one page; for messages, tool results and drafts of one rendering. What it
 remembers between records is what the rules say is immutable or waits: evidence, unsettled messages, held drafts.
 """
 
@@ -69,7 +69,9 @@ def within(d: Who, s: Who) -> bool:  # R-AUD-1
 def both(a: Who, b: Who) -> Who:  # R-AUD-9
     if "unknown" in (a.scope, b.scope):
         return UNKNOWN
-    people = {r: f for r, f in a.people.items() if b.covers(r, f)} | {r: f for r, f in b.people.items() if a.covers(r, f)}
+    people = {r: f for r, f in a.people.items() if b.covers(r, f)} | {
+        r: f for r, f in b.people.items() if a.covers(r, f)
+    }
     return Who("listed", a.workspaces & b.workspaces, people, frozenset((a.guests | b.guests) & people.keys()))
 
 
@@ -155,7 +157,9 @@ class Model:
         return None if found is None or any(at >= found[1].started_at for at in self.changes(agent, room)) else found
 
     def skewed(self, agent: str, room: str) -> bool:
-        of = [(now, r) for now, r in self.history if isinstance(r, MembershipPage) and (r.agent, r.room) == (agent, room)]
+        of = [
+            (now, r) for now, r in self.history if isinstance(r, MembershipPage) and (r.agent, r.room) == (agent, room)
+        ]
         usable = [arrival for arrival, (now, r) in enumerate(of) if r.started_at <= now + SKEW]
         counted, newest = -1, -(10**18)
         for arrival in usable:

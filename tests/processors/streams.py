@@ -106,7 +106,10 @@ EVENTS = [
         (C1, C2, W1), (ALEX, KIM, GUEST, GRID), (Change.JOINED, Change.LEFT), (0, 4_000)
     )
 ]
-CHANGES = [Step(inputs.RoomChanged, {"room": C1, "what": "converted"}), Step(inputs.RoomChanged, {"room": C2, "what": ""})]
+CHANGES = [
+    Step(inputs.RoomChanged, {"room": C1, "what": "converted"}),
+    Step(inputs.RoomChanged, {"room": C2, "what": ""}),
+]
 
 
 def message(room: str, number: int, **fields: object) -> Step:
@@ -128,7 +131,9 @@ MESSAGES = [
 ]
 DELETIONS = [Step(inputs.MessageDeleted, {"agent": "mesh", "room": C2, "message": f"{C2}/1"})]
 TOOLS = [
-    Step(inputs.ToolReturned, {"agent": "mesh", "room": room, "call": call, "server": server, "operation": "get"} | more)
+    Step(
+        inputs.ToolReturned, {"agent": "mesh", "room": room, "call": call, "server": server, "operation": "get"} | more
+    )
     for room, (call, server), more in product(
         (C1, W1),
         (("c0", "web"), ("c1", "wiki"), ("c2", "none"), ("c3", "drive")),

@@ -55,7 +55,9 @@ def evidence(out: list[Record]) -> list[tuple[str, str, frozenset[tuple[object, 
 
 
 def expected(recorded: list[tuple[str, str, frozenset[Leaf]]]) -> list[tuple[str, str, frozenset[tuple[object, ...]]]]:
-    return [(agent, ref, frozenset((leaf.agent, *plain(leaf.who)) for leaf in leaves)) for agent, ref, leaves in recorded]
+    return [
+        (agent, ref, frozenset((leaf.agent, *plain(leaf.who)) for leaf in leaves)) for agent, ref, leaves in recorded
+    ]
 
 
 def test_the_engine_agrees_with_the_model() -> None:  # R-ROOM, R-AUD, R-TURN-2 to R-TURN-6
@@ -74,5 +76,3 @@ def test_the_engine_agrees_with_the_model() -> None:  # R-ROOM, R-AUD, R-TURN-2 
 
     check()
     share.at_least(0.25)
-
-
