@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
+from turngate.processors.agents import already
 from turngate.processors.ledger import Ledger
-from turngate.processors.rows import Flag
+from turngate.processors.lineage import fed_by
+from turngate.processors.rows import Deleted
 from turngate.processors.sources import REVISION
 from turngate.schemas.inputs import ErasureCommanded
 from turngate.schemas.outputs import ErasureApplied, WriteRefused
@@ -18,13 +20,11 @@ def erase(ledger: Ledger, record: ErasureCommanded) -> None:
 
     The same command again changes nothing.
     """
-    key = (ledger.tenant, record.command)
-    if key in ledger.tables.commands:
+    if already(ledger, record.command):
         return
-    ledger.tables.commands.put(key, Flag(ledger.now))
     refs = _with_all_made_of_them(ledger, _named(ledger, record))
     for ref in sorted(refs):
-        ledger.tables.deleted.put((ledger.tenant, ref), Flag(ledger.now))
+        ledger.tables.deleted.put((ledger.tenant, ref), Deleted(ledger.now, erased=True))
         if ref.startswith(REVISION):
             _purge(ledger, ref[len(REVISION) :])
     _refuse_waiting(ledger, refs)
@@ -84,9 +84,10 @@ def _purge(ledger: Ledger, revision: str) -> None:
 def _refuse_waiting(ledger: Ledger, refs: set[str]) -> None:
     """A write that waits for its assessment has a text of its own: what is made of the erased is refused."""
     for key, write in sorted(ledger.tables.assessing.rows.items()):
-        made_of = {*write.sources, *(() if write.base is None else (f"{REVISION}{write.base}",))}
-        reached = sorted(made_of & refs)
-        if key[0] == ledger.tenant and reached:
+        if key[0] != ledger.tenant:
+            continue
+        reached = sorted(refs.intersection(fed_by(ledger, write)))
+        if reached:
             ledger.tables.assessing.drop(key)
             reasons = tuple(Reason(code=Code.SOURCE_DELETED, ref=ref) for ref in reached)
             ledger.emit(WriteRefused(tenant=ledger.tenant, at=ledger.now, write=write.write, reasons=reasons))

@@ -9,7 +9,7 @@ from turngate.processors.bounds import Standing, standing
 from turngate.processors.ledger import Ledger
 from turngate.processors.policy import tool_terms
 from turngate.processors.retention import takes_up
-from turngate.processors.rows import Evidence, Flag, LeafRow, Pending
+from turngate.processors.rows import Deleted, Evidence, LeafRow, Pending
 from turngate.schemas.canonical import digest
 from turngate.schemas.inputs import MessageDeleted, MessageObserved, ToolReturned
 from turngate.schemas.outputs import Because, EvidenceRecorded, EvidenceStatus
@@ -122,7 +122,7 @@ def deleted(ledger: Ledger, record: MessageDeleted) -> None:
     """A message is gone, for every agent; what was made of it keeps its leaves (R-AUD-6)."""
     key = (ledger.tenant, message_ref(record.message))
     if key not in ledger.tables.deleted:
-        ledger.tables.deleted.put(key, Flag(ledger.now))
+        ledger.tables.deleted.put(key, Deleted(ledger.now))
 
 
 def returned(ledger: Ledger, record: ToolReturned) -> bool:

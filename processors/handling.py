@@ -5,7 +5,7 @@ from __future__ import annotations
 from turngate.processors import contexts, gate
 from turngate.processors.erasure import erase
 from turngate.processors.errors import Refused
-from turngate.processors.evidence import deleted, observed, returned
+from turngate.processors.evidence import deleted, evidence_of, message_ref, observed, returned
 from turngate.processors.granting import commanded, grant_ran_out
 from turngate.processors.identity import proven, revoked
 from turngate.processors.keys import Keys
@@ -15,7 +15,7 @@ from turngate.processors.permits import destination
 from turngate.processors.publishing import published
 from turngate.processors.rooms import membership_changed, room_changed
 from turngate.processors.rows import Waiting, WaitKind
-from turngate.processors.sharing import command_in, handled, offer_ran_out, requested
+from turngate.processors.sharing import command_in, consumed, handled, offer_ran_out, requested
 from turngate.processors.turns import result_came
 from turngate.schemas import inputs
 from turngate.schemas.catalog import INPUT_TOPICS, OPERATOR_TOPICS
@@ -73,7 +73,9 @@ def handle(ledger: Ledger, record: Record, topic: str, keys: Keys, *, late: bool
 
 def _observed(ledger: Ledger, record: inputs.MessageObserved, keys: Keys) -> None:
     """A command is consumed before inference (R-GRT-5); everything else is evidence."""
-    known = (ledger.tenant, f"message:{record.message}", record.agent) in ledger.tables.evidence
+    if consumed(ledger, record):
+        return
+    known = evidence_of(ledger, message_ref(record.message), record.agent) is not None
     command = None if known else command_in(record)
     if command is None:
         observed(ledger, record)

@@ -339,6 +339,18 @@ class Flag:
     since: int = field(default=0)
 
 
+@dataclass(frozen=True, slots=True)
+class Deleted:
+    """A ref that counts no more; `erased`: by an operator's erasure, so that its text is to be nowhere (R-RET-3)."""
+
+    since: int
+    erased: bool = False
+
+
+#: Whose ids a row of `Tables.commands` is of; no message's id is like them.
+OPERATORS, REQUESTS = "operators", "requests"
+
+
 class Tables:
     """The tables of a partition. Keys are given beside each; all but the clock's begin with the tenant."""
 
@@ -372,7 +384,7 @@ class Tables:
         #: (tenant, ref)
         self.known_by: Table[tuple[str, ...]] = make("known_by", tuple[str, ...])
         #: (tenant, ref)
-        self.deleted: Table[Flag] = make("deleted", Flag)
+        self.deleted: Table[Deleted] = make("deleted", Deleted)
         #: (tenant, request)
         self.contexts: Table[Context] = make("contexts", Context)
         #: (tenant, request not seen yet)
@@ -401,7 +413,7 @@ class Tables:
         self.offers: Table[Offer] = make("offers", Offer)
         #: (tenant, tag of a code): its request
         self.codes: Table[str] = make("codes", str)
-        #: (tenant, command or message): one that was handled
+        #: (tenant, `OPERATORS`, command), (tenant, `REQUESTS`, request) or (tenant, message, agent): handled
         self.commands: Table[Flag] = make("commands", Flag)
         #: (tenant, proof)
         self.proofs: Table[Proof] = make("proofs", Proof)

@@ -7,12 +7,12 @@ from dataclasses import replace
 
 from turngate.processors.agents import named
 from turngate.processors.audience import keyed, namespace
-from turngate.processors.granting import add_grant, end_grant, refuse_command, usable
+from turngate.processors.granting import add_grant, end_grant, refuse_command, taken, usable
 from turngate.processors.keys import Keys, is_code
 from turngate.processors.ledger import Ledger
 from turngate.processors.lineage import known
 from turngate.processors.permits import destination
-from turngate.processors.rows import Flag, Grant, Offer, OfferState, Waiting, WaitKind
+from turngate.processors.rows import REQUESTS, Flag, Grant, Offer, OfferState, Waiting, WaitKind
 from turngate.schemas.inputs import MessageObserved, SharingRequested
 from turngate.schemas.outputs import CommandHandled, GrantChanged, GrantState, Outcome, SharingOffered
 from turngate.schemas.shapes import Audience, AuthorKind, Code, Scope
@@ -23,9 +23,10 @@ _COMMAND = re.compile(r"\s*(share|unshare)\s+([a-z2-7]{12})\s*", re.IGNORECASE |
 def requested(ledger: Ledger, record: SharingRequested, keys: Keys) -> Waiting | None:
     """Offer the author of a memory to share it (R-GRT-1); the same request again changes nothing (R-GRT-3)."""
     key = (ledger.tenant, record.request)
-    if key in ledger.tables.commands:
+    asked = (ledger.tenant, REQUESTS, record.request)
+    if asked in ledger.tables.commands:
         return None
-    ledger.tables.commands.put(key, Flag(ledger.now))
+    ledger.tables.commands.put(asked, Flag(ledger.now))
     ledger.active(record.room)
     code = _against(ledger, record)
     secret = keys.code(ledger.tenant, record.request)
@@ -87,7 +88,9 @@ def _against(ledger: Ledger, record: SharingRequested) -> Code | None:
         return Code.RESTRICTED_TO_CONVERSATION
     if any(leaf.author != to.sole for leaf in leaves):
         return Code.NOT_SOLE_AUTHOR
-    return None if _may_share(ledger, record, to.sole) else Code.PARAM_INVALID
+    if not _may_share(ledger, record, to.sole):
+        return Code.PARAM_INVALID
+    return Code.ALREADY_GRANTED if taken(ledger, record.request) else None
 
 
 def _may_share(ledger: Ledger, record: SharingRequested, reader: str) -> bool:
@@ -110,12 +113,14 @@ def command_in(record: MessageObserved) -> tuple[str, str] | None:
     return match[1].lower(), match[2].upper()
 
 
+def consumed(ledger: Ledger, record: MessageObserved) -> bool:
+    """Whether the message was a command when it was first seen; no edit makes it anything else (R-GRT-2, R-GRT-5)."""
+    return (ledger.tenant, record.message, record.agent) in ledger.tables.commands
+
+
 def handled(ledger: Ledger, record: MessageObserved, command: str, code: str, keys: Keys) -> None:
     """Carry out a command before inference; it is no evidence (R-GRT-5)."""
-    key = (ledger.tenant, record.message, record.agent)
-    if key in ledger.tables.commands:
-        return
-    ledger.tables.commands.put(key, Flag(ledger.now))
+    ledger.tables.commands.put((ledger.tenant, record.message, record.agent), Flag(ledger.now))
     ledger.active(record.room)
     outcome = (_share if command == "share" else _unshare)(ledger, record, code, keys)
     if isinstance(outcome, Code):
@@ -124,12 +129,19 @@ def handled(ledger: Ledger, record: MessageObserved, command: str, code: str, ke
     ledger.emit(CommandHandled(tenant=ledger.tenant, at=ledger.now, message=record.message, outcome=outcome))
 
 
-def _offer(ledger: Ledger, record: MessageObserved, code: str, keys: Keys) -> tuple[str, Offer] | Code:
-    """The request and the offer of a code, for the person and in the room that it was given to."""
+def _offer(
+    ledger: Ledger, record: MessageObserved, code: str, keys: Keys, *, again: bool = False
+) -> tuple[str, Offer] | Code:
+    """The request and the offer of a code, for the person and in the room that it was given to.
+
+    A cancelled code is one that nobody knows, but for whoever cancels it `again` (R-GRT-4).
+    """
     tags = keys.tags(ledger.tenant, code)
     request = next((r for r in (ledger.tables.codes.get((ledger.tenant, tag)) for tag in tags) if r is not None), None)
     offer = None if request is None else ledger.tables.offers.get((ledger.tenant, request))
     if request is None or offer is None or offer.agent != record.agent:
+        return Code.CODE_UNKNOWN
+    if offer.state is OfferState.CANCELLED and not again:
         return Code.CODE_UNKNOWN
     if offer.reader != record.author:
         return Code.CODE_WRONG_READER
@@ -138,8 +150,6 @@ def _offer(ledger: Ledger, record: MessageObserved, code: str, keys: Keys) -> tu
 
 def _share(ledger: Ledger, record: MessageObserved, code: str, keys: Keys) -> Outcome | Code:
     found = _offer(ledger, record, code, keys)
-    if isinstance(found, tuple) and found[1].state is OfferState.CANCELLED:
-        return Code.CODE_UNKNOWN
     if isinstance(found, Code):
         return found
     request, offer = found
@@ -157,7 +167,7 @@ def _share(ledger: Ledger, record: MessageObserved, code: str, keys: Keys) -> Ou
 
 def _unshare(ledger: Ledger, record: MessageObserved, code: str, keys: Keys) -> Outcome | Code:
     """Take back a grant, or the request; again, it answers the same and changes nothing (R-GRT-4)."""
-    found = _offer(ledger, record, code, keys)
+    found = _offer(ledger, record, code, keys, again=True)
     if isinstance(found, Code):
         return found
     request, offer = found

@@ -64,6 +64,12 @@ def _revision(ledger: Ledger, name: str, agent: str, codes: tuple[Code, ...], ex
     return Source(leaves, codes, row.over, row.restrictions, revision=name)
 
 
+def erased(ledger: Ledger, ref: str) -> bool:
+    """Whether an operator has erased what the ref stood for (R-RET-3)."""
+    row = ledger.tables.deleted.get((ledger.tenant, ref))
+    return row is not None and row.erased
+
+
 def absent(ledger: Ledger, ref: str) -> Code:
     """Why an agent has nothing of a ref: only others have recorded it, or nobody has (R-AUD-3)."""
     if ref.startswith(REVISION):
