@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from turngate.processors.agents import named, paused
 from turngate.processors.ledger import Ledger
 from turngate.processors.permits import Destination, destination, ends, judge, nowhere, reasons
-from turngate.processors.retention import too_old
+from turngate.processors.retention import over_age
 from turngate.processors.rows import Turn, Waiting, WaitKind
 from turngate.processors.sources import Exempt, as_seen
 from turngate.processors.turns import close, everything, put_turn, seen, turn_of
@@ -53,7 +53,7 @@ def _at_once(ledger: Ledger, draft: TurnDrafted) -> Code | None:
         return Code.PAUSED
     if draft.deadline is not None and draft.deadline <= ledger.now:
         return Code.DEADLINE_PASSED
-    if too_old(ledger, draft.room, draft.at):
+    if over_age(ledger, draft.room, draft.at):
         return Code.DEADLINE_PASSED  # R-RET-4
     if not draft.renderings and draft.action is None:
         return Code.NO_RENDERING
