@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from turngate.processors.agents import already
+from turngate.processors.evidence import evidence_of
 from turngate.processors.ledger import Ledger
 from turngate.processors.lineage import fed_by
 from turngate.processors.rows import Deleted
@@ -37,16 +38,24 @@ def _named(ledger: Ledger, record: ErasureCommanded) -> set[str]:
         memory = ledger.tables.memories.get((ledger.tenant, record.memory))
         return set() if memory is None else {f"{REVISION}{name}" for name in memory.revisions}
     found = set()
-    for (tenant, ref, _), row in ledger.tables.evidence.rows.items():
-        if tenant != ledger.tenant:
+    for (tenant, ref, agent), row in ledger.tables.evidence.rows.items():
+        if tenant != ledger.tenant or evidence_of(ledger, ref, agent) is None:
             continue
-        if row.room == record.room or (record.reader is not None and _by(ledger, row.leaves, record.reader)):
+        if record.room in (row.room, *_rooms(ledger, row.leaves)) or record.reader in _authors(ledger, row.leaves):
             found.add(ref)
+    for (tenant, name), revision in ledger.tables.revisions.rows.items():
+        if tenant == ledger.tenant and (record.room in revision.rooms or record.reader in revision.authors):
+            found.add(f"{REVISION}{name}")
     return found
 
 
-def _by(ledger: Ledger, leaves: Iterable[str], author: str) -> bool:
-    return any(ledger.leaf(key).author == author for key in leaves)
+def _rooms(ledger: Ledger, leaves: Iterable[str]) -> set[str]:
+    """Where it was said; null where that is not kept, which no erasure names."""
+    return {room for key in leaves if (room := ledger.leaf(key).room) is not None}
+
+
+def _authors(ledger: Ledger, leaves: Iterable[str]) -> set[str]:
+    return {author for key in leaves if (author := ledger.leaf(key).author) is not None}
 
 
 def _made_of(ledger: Ledger) -> Iterator[tuple[str, tuple[str, ...]]]:

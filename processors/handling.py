@@ -10,7 +10,7 @@ from turngate.processors.granting import commanded, grant_ran_out
 from turngate.processors.identity import proven, revoked
 from turngate.processors.keys import Keys
 from turngate.processors.ledger import Ledger
-from turngate.processors.memory import assessed, never_assessed, written
+from turngate.processors.memory import assessed, give_up, never_assessed, written
 from turngate.processors.permits import destination
 from turngate.processors.publishing import published
 from turngate.processors.rooms import membership_changed, room_changed
@@ -113,3 +113,5 @@ def failed(ledger: Ledger, waiting: Waiting) -> None:
         gate.end(ledger, waiting, Code.DECISION_ERROR)
     elif waiting.kind is WaitKind.CONTEXT:
         contexts.withhold(ledger, contexts.waiting_request(ledger, waiting), Code.DECISION_ERROR)
+    elif waiting.kind is WaitKind.WRITE:
+        give_up(ledger, waiting)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from turngate.processors.evidence import tool_ref
+from turngate.processors.evidence import evidence_of, tool_ref
 from turngate.processors.ledger import Ledger
 from turngate.processors.rows import Context
 from turngate.processors.sources import REVISION, as_seen, source
@@ -118,6 +118,33 @@ def _bound(ledger: Ledger, key: str, united: set[str], *, world: bool) -> str:
         untrusted=leaf.untrusted or world,
     )
     return key if made == leaf else ledger.keep_leaf(made)
+
+
+@dataclass(frozen=True, slots=True)
+class Origins:
+    """Where, and by whom, was said or read what something is made of."""
+
+    rooms: tuple[str, ...]
+    authors: tuple[str, ...]
+
+
+def origins(ledger: Ledger, refs: Iterable[str], agent: str) -> Origins:
+    """The rooms and authors behind these refs, through whatever revisions and quotes there are between (R-RET-3)."""
+    rooms: set[str] = set()
+    authors: set[str] = set()
+    for ref in refs:
+        if ref.startswith(REVISION):
+            revision = ledger.tables.revisions.get((ledger.tenant, ref[len(REVISION) :]))
+            if revision is not None:
+                rooms.update(revision.rooms)
+                authors.update(revision.authors)
+            continue
+        evidence = evidence_of(ledger, ref, agent)
+        if evidence is not None:
+            leaves = [ledger.leaf(key) for key in evidence.leaves]
+            rooms.update({evidence.room, *(leaf.room for leaf in leaves if leaf.room is not None)})
+            authors.update(leaf.author for leaf in leaves if leaf.author is not None)
+    return Origins(tuple(sorted(rooms)), tuple(sorted(authors)))
 
 
 def public_document(ledger: Ledger, write: MemoryWrite) -> bool:

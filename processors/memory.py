@@ -7,7 +7,7 @@ from dataclasses import replace
 from turngate.processors.agents import named
 from turngate.processors.audience import keyed
 from turngate.processors.ledger import Ledger
-from turngate.processors.lineage import Lineage, asked_from, doubtful, fed_by, known, lineage, made_of, of_turn
+from turngate.processors.lineage import Lineage, asked_from, doubtful, fed_by, known, lineage, made_of, of_turn, origins
 from turngate.processors.permits import destination, judge, nowhere, reasons
 from turngate.processors.rows import Flag, LeafRow, Memory, Revision, Waiting, WaitKind
 from turngate.processors.sources import REVISION, erased, source
@@ -62,6 +62,15 @@ def never_assessed(ledger: Ledger, waiting: Waiting) -> None:
     if write is not None:
         ledger.tables.assessing.drop(key)
         _after_waiting(ledger, write, None)
+
+
+def give_up(ledger: Ledger, waiting: Waiting) -> None:
+    """Taking it up failed: it is refused, and its text does not stay (R-RUN-6)."""
+    key = (ledger.tenant, waiting.subject)
+    write = ledger.tables.assessing.get(key)
+    if write is not None:
+        ledger.tables.assessing.drop(key)
+        _refuse(ledger, write, [Reason(code=Code.DECISION_ERROR)])
 
 
 def _after_waiting(ledger: Ledger, write: MemoryWrite, label: Label | None) -> str | None:
@@ -210,13 +219,13 @@ def _made_of_erased(ledger: Ledger, record: MemoryWrite) -> list[Reason]:
 def _mixed(ledger: Ledger, record: MemoryWrite) -> Reason | None:
     """A dream is made of one audience, known, with one set of restrictions (R-EVI-9)."""
     refs = ([] if record.base is None else [f"{REVISION}{record.base}"]) + list(record.sources)
-    kinds: set[frozenset[tuple[str, tuple[str, ...]]]] = set()
+    kinds: set[frozenset[tuple[str, tuple[str, ...], tuple[str, ...]]]] = set()
     for ref in refs:
         found = source(ledger, ref, record.agent)
         if found is None or not found.leaves or not known(ledger, found.leaves):
             return Reason(code=Code.DREAM_MIXED_AUDIENCE, ref=ref)
         rows = [ledger.leaf(key) for key in found.leaves]
-        kinds.add(frozenset((row.audience, row.restrictions) for row in rows))
+        kinds.add(frozenset((row.audience, row.each, row.restrictions) for row in rows))
     return None if len(kinds) <= 1 else Reason(code=Code.DREAM_MIXED_AUDIENCE)
 
 
@@ -261,6 +270,7 @@ def _make(ledger: Ledger, record: MemoryWrite, notes: tuple[str, ...]) -> None:
     """A new revision: current, or staged until an operator promotes it."""
     kind, base = _kind(ledger, record), _base(ledger, record)
     made = lineage(ledger, record, kind)
+    said = origins(ledger, made.sources, record.agent)
     # Whatever it is called, what takes a belief's place waits for an operator as another belief would (R-MEM-7).
     belief = kind in _STAGED or (base is not None and base.kind in _STAGED)
     staged = belief and record.by is not WriteBy.OPERATOR
@@ -277,6 +287,8 @@ def _make(ledger: Ledger, record: MemoryWrite, notes: tuple[str, ...]) -> None:
         over=made.over,
         restrictions=made.restrictions,
         sources=made.sources,
+        rooms=said.rooms,
+        authors=said.authors,
         room=record.room,
         text=record.text,
         turn=record.turn if record.by is WriteBy.TURN else None,

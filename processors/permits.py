@@ -80,7 +80,7 @@ def judge(ledger: Ledger, ref: str, to: Destination, exempt: Exempt = NOTHING_EX
     """Whether the destination may hear a ref: every one of its leaves must be permitted (R-AUD-3)."""
     found = source(ledger, ref, to.agent, exempt)
     if found is None:
-        return Judged(None, (absent(ledger, ref),))
+        return Judged(None, (absent(ledger, ref, to.agent),))
     codes: dict[Code, None] = dict.fromkeys(found.codes)
     if any(room != to.room for room in found.restrictions):
         codes[Code.RESTRICTED_TO_CONVERSATION] = None

@@ -179,10 +179,13 @@ def sweep(tables: Tables, ages: Ages, now: int, ledger_of: Callable[[str], Ledge
             tables.gone.put(key, _kept(ledger_of, key, row.room, row.at))
     for key, _ in ages.over(tables.gone, lambda _, until: until, now):
         tables.gone.drop(key)
-    for table in (tables.contexts, tables.turns):
-        # What still waits is looked at once more, however short a time the policy keeps it.
-        for key, _ in ages.over(table, lambda k, row: None if row.waiting else row.seen + _log(ledger_of, k), now):
-            table.drop(key)
+    # What still waits is looked at once more, however short a time the policy keeps it.
+    for key, _ in ages.over(
+        tables.contexts, lambda k, row: None if row.waiting else row.seen + _log(ledger_of, k), now
+    ):
+        tables.contexts.drop(key)
+    for key, _ in ages.over(tables.turns, lambda k, row: None if row.waiting else row.seen + _log(ledger_of, k), now):
+        tables.turns.drop(key)
 
 
 def _drop_evidence(tables: Tables, key: Key) -> None:

@@ -180,7 +180,8 @@ class Revision:
 
     `leaves` as a later turn sees them, `seen` with the `via` of the turn that wrote it (R-EVI-6); `restrictions` hold
     also where there are no leaves. `turn`: the turn that wrote it, `retired_by` the one that retired it (R-TURN-5).
-    `text` is null where it is no longer needed, or erased.
+    `text` is null where it is no longer needed, or erased. `rooms` and `authors`: where and by whom was said or read
+    what it is made of, which outlasts the evidence of that, so that an erasure finds it (R-RET-3).
     """
 
     agent: str
@@ -194,6 +195,8 @@ class Revision:
     over: bool = False
     restrictions: tuple[str, ...] = ()
     sources: tuple[str, ...] = ()
+    rooms: tuple[str, ...] = ()
+    authors: tuple[str, ...] = ()
     room: str | None = None
     text: str | None = None
     turn: str | None = None

@@ -37,6 +37,8 @@ def requested(ledger: Ledger, record: SharingRequested, keys: Keys) -> Waiting |
     if to is None or to.sole is None:
         raise LookupError("a direct room without its reader")
     row = ledger.tables.revisions.rows[ledger.tenant, record.revision]
+    if row.text is None:
+        raise LookupError("a revision without its text")
     expires_at = ledger.now + ledger.policy(record.room).settings.sharing.code_ttl
     offer = Offer(
         record.agent,
@@ -58,7 +60,7 @@ def requested(ledger: Ledger, record: SharingRequested, keys: Keys) -> Waiting |
             agent=record.agent,
             room=record.room,
             revision=record.revision,
-            text=row.text or "",
+            text=row.text,
             audience=record.audience,
             code=secret,
             expires_at=expires_at,
@@ -83,6 +85,8 @@ def _against(ledger: Ledger, record: SharingRequested) -> Code | None:
         return Code.BASE_NOT_CURRENT
     if row.over or not row.leaves or not known(ledger, row.leaves):
         return Code.SOURCE_UNKNOWN
+    if row.text is None:
+        return Code.SOURCE_UNKNOWN  # nobody can agree to a text that is not there to be shown
     leaves = [ledger.leaf(key) for key in row.leaves]
     if row.restrictions or any(leaf.restrictions for leaf in leaves):
         return Code.RESTRICTED_TO_CONVERSATION

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
+from turngate.processors.evidence import evidence_of
 from turngate.processors.ledger import Ledger
 from turngate.processors.rows import Revision
 from turngate.schemas.outputs import RevisionState
@@ -44,9 +45,9 @@ def source(ledger: Ledger, ref: str, agent: str, exempt: Exempt = NOTHING_EXEMPT
     codes = (Code.SOURCE_DELETED,) if (ledger.tenant, ref) in ledger.tables.deleted else ()
     if ref.startswith(REVISION):
         return _revision(ledger, ref[len(REVISION) :], agent, codes, exempt)
-    evidence = ledger.tables.evidence.get((ledger.tenant, ref, agent))
-    if evidence is None or ledger.now - evidence.seen >= ledger.policy(evidence.room).settings.retention.messages:
-        return None  # R-RET-4
+    evidence = evidence_of(ledger, ref, agent)
+    if evidence is None:
+        return None
     return Source(evidence.leaves, codes, evidence.over, classified=evidence.classified)
 
 
@@ -70,12 +71,13 @@ def erased(ledger: Ledger, ref: str) -> bool:
     return row is not None and row.erased
 
 
-def absent(ledger: Ledger, ref: str) -> Code:
+def absent(ledger: Ledger, ref: str, agent: str) -> Code:
     """Why an agent has nothing of a ref: only others have recorded it, or nobody has (R-AUD-3)."""
     if ref.startswith(REVISION):
         known = (ledger.tenant, ref[len(REVISION) :]) in ledger.tables.revisions
     else:
-        known = (ledger.tenant, ref) in ledger.tables.known_by
+        others = ledger.tables.known_by.get((ledger.tenant, ref)) or ()
+        known = any(other != agent and source(ledger, ref, other) is not None for other in others)
     return Code.OTHER_AGENT if known else Code.SOURCE_MISSING
 
 

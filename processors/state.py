@@ -73,6 +73,12 @@ class State:
             else:
                 table.rows[key] = value
 
+    def created(self) -> Iterator[tuple[str, Key]]:
+        """Table and key of each row that was made since the journal began."""
+        for table, key, before in self._journal:
+            if before is None and key in table.rows:
+                yield table.name, key
+
     def keep(self) -> None:
         """Everything in the journal stands; it becomes part of the next checkpoint."""
         for table, key, _ in self._journal:
