@@ -34,9 +34,6 @@ def erase(ledger: Ledger, record: ErasureCommanded) -> None:
 
 def _named(ledger: Ledger, record: ErasureCommanded) -> set[str]:
     """The refs that the command itself means."""
-    if record.memory is not None:
-        memory = ledger.tables.memories.get((ledger.tenant, record.memory))
-        return set() if memory is None else {f"{REVISION}{name}" for name in memory.revisions}
     found = set()
     for (tenant, ref, agent), row in ledger.tables.evidence.rows.items():
         if tenant != ledger.tenant or evidence_of(ledger, ref, agent) is None:
@@ -44,7 +41,8 @@ def _named(ledger: Ledger, record: ErasureCommanded) -> set[str]:
         if record.room in (row.room, *_rooms(ledger, row.leaves)) or record.reader in _authors(ledger, row.leaves):
             found.add(ref)
     for (tenant, name), revision in ledger.tables.revisions.rows.items():
-        if tenant == ledger.tenant and (record.room in revision.rooms or record.reader in revision.authors):
+        named = (record.room in revision.rooms, record.reader in revision.authors, record.memory == revision.memory)
+        if tenant == ledger.tenant and any(named):
             found.add(f"{REVISION}{name}")
     return found
 

@@ -99,7 +99,7 @@ def add_grant(ledger: Ledger, grant: str, made: Grant) -> Waiting | None:
 
 def _revoke(ledger: Ledger, record: GrantCommanded) -> None:
     grant = None if record.grant is None else ledger.tables.grants.get((ledger.tenant, record.grant))
-    if record.grant is None or grant is None or grant.state is not GrantState.ACTIVE or grant.agent != record.agent:
+    if record.grant is None or grant is None or grant.state is not GrantState.ACTIVE:
         refuse_command(ledger, record.command, Code.SOURCE_MISSING)
         return
     end_grant(ledger, record.grant, GrantState.REVOKED, "operator")

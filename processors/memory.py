@@ -296,8 +296,7 @@ def _make(ledger: Ledger, record: MemoryWrite, notes: tuple[str, ...]) -> None:
     )
     ledger.tables.revisions.put((ledger.tenant, record.revision), row)
     key = (ledger.tenant, record.memory)
-    memory = ledger.tables.memories.get(key) or Memory(record.agent, None, ())
-    memory = replace(memory, revisions=(*memory.revisions, record.revision))
+    memory = ledger.tables.memories.get(key) or Memory(record.agent, None)
     if not staged:
         _retire(ledger, memory.current, record)
         memory = replace(memory, current=record.revision)
@@ -343,12 +342,12 @@ def _reviewed(ledger: Ledger, record: MemoryWrite, row: Revision) -> Lineage:
 
 
 def _retire(ledger: Ledger, revision: str | None, record: MemoryWrite) -> None:
-    """A revision is current no more; its text goes, but a transcript keeps what it replaced (R-MEM-4)."""
+    """A revision is current no more; its text goes, but an amended transcript keeps what it replaced (R-MEM-4)."""
     if revision is None:
         return
     key = (ledger.tenant, revision)
     row = ledger.tables.revisions.rows[key]
-    text = row.text if row.kind is MemoryKind.TRANSCRIPT else None
+    text = row.text if row.kind is MemoryKind.TRANSCRIPT and record.op not in _ACTS else None
     by = record.turn if record.by is WriteBy.TURN else None
     ledger.tables.revisions.put(key, replace(row, state=RevisionState.RETIRED, text=text, retired_by=by))
 

@@ -206,11 +206,10 @@ class Revision:
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """A memory: whose it is, its current revision, and all that it has had."""
+    """A memory: whose it is, and its current revision."""
 
     agent: str
     current: str | None
-    revisions: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
