@@ -109,7 +109,7 @@ class Engine:
             self.state.undo(mark)
             self._index()
             raise
-        self._ages.note(self.state.created())
+        self._ages.note(self.state.written())
         self.state.keep()
         return out
 

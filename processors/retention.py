@@ -146,12 +146,13 @@ class Ages:
             heap = self._heaps[name] = [(age(row), key) for key, row in rows.items()]
             heapq.heapify(heap)
 
-    def note(self, created: Iterable[tuple[str, Key]]) -> None:
-        """Note rows that were made."""
-        for name, key in created:
+    def note(self, written: Iterable[tuple[str, Key, Any]]) -> None:
+        """Note rows that are new, or as of another time than before."""
+        for name, key, before in written:
             age = self._ages.get(name)
-            if age is not None:
-                heapq.heappush(self._heaps[name], (age(self._tables.state.tables[name].rows[key]), key))
+            row = None if age is None else self._tables.state.tables[name].rows.get(key)
+            if age is not None and row is not None and (before is None or age(before) != age(row)):
+                heapq.heappush(self._heaps[name], (age(row), key))
 
     def over(self, table: Table[R], until: Callable[[Key, R], int | None], now: int) -> Iterator[tuple[Key, R]]:
         """A few rows whose time is over; the first that is not, or has no end (None), ends the search."""
@@ -205,5 +206,9 @@ def _kept(ledger_of: Callable[[str], Ledger], key: Key, room: str, since: int) -
 
 
 def _log(ledger_of: Callable[[str], Ledger], key: Key) -> int:
-    """How long a turn proves the agent's own message, which may be read again at any time (R-AUD-7, R-RET-2)."""
-    return ledger_of(key[0]).policy(None).settings.retention.log
+    """How long a turn or request is known: a turn proves the agent's own message, which may be read again at any time.
+
+    At least as long as a draft is taken up, so that one told again is never decided again (R-AUD-7, R-RET-4, R-RUN-4).
+    """
+    retention = ledger_of(key[0]).policy(None).settings.retention
+    return max(retention.log, retention.messages)

@@ -73,11 +73,9 @@ class State:
             else:
                 table.rows[key] = value
 
-    def created(self) -> Iterator[tuple[str, Key]]:
-        """Table and key of each row that was made since the journal began."""
-        for table, key, before in self._journal:
-            if before is None and key in table.rows:
-                yield table.name, key
+    def written(self) -> Iterator[tuple[str, Key, Any]]:
+        """Table, key and former value (None: it was not there) of each write since the journal began."""
+        return ((table.name, key, before) for table, key, before in self._journal)
 
     def keep(self) -> None:
         """Everything in the journal stands; it becomes part of the next checkpoint."""
