@@ -10,7 +10,7 @@ import pytest
 
 from tests.cli.conftest import INSTALLED, Turngate, installed
 
-COMMANDS = ["demo", "scenarios", "apply", "topics", "worker", "import", "send", "policy", "tail", "doctor"]
+COMMANDS = ["demo", "scenarios", "apply", "topics", "worker", "import", "send", "policy", "tail", "doctor", "keys"]
 
 
 def test_help_names_every_command_and_the_exit_codes(turngate: Turngate) -> None:
