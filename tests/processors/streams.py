@@ -106,6 +106,9 @@ EVENTS = [
     for room, reader, change, early in product(
         (C1, C2, W1), (ALEX, KIM, GUEST, GRID), (Change.JOINED, Change.LEFT), (0, 4_000)
     )
+] + [
+    Step(inputs.MembershipChanged, {"room": C2, "reader": KIM, "kind": "guest", "change": Change.JOINED}),
+    Step(inputs.MembershipChanged, {"room": C2, "reader": GRID, "kind": "member", "change": Change.JOINED}),
 ]
 CHANGES = [
     Step(inputs.RoomChanged, {"room": C1, "what": "converted"}),
