@@ -17,7 +17,7 @@ from itertools import accumulate
 from typing import TYPE_CHECKING
 
 from turngate.processors.forms import HEAD, SIGNIFICANT, Kind, exact, forms, integral, rows, words
-from turngate.processors.spelling import MAX_VALUE, Number, fold
+from turngate.processors.spelling import MAX_VALUE, Number, fold, numbers
 
 if TYPE_CHECKING:
     from hashlib import _Hash as HASH
@@ -63,10 +63,11 @@ class Finder:
         if not remembered:
             return ()
         folded = fold(text)
-        found = [fingerprint for form in exact(folded) if (fingerprint := self.fingerprint(form)) in remembered]
+        there = list(numbers(folded))
+        found = [fingerprint for form in exact(folded, there) if (fingerprint := self.fingerprint(form)) in remembered]
         search = _Search(self, remembered, tags(remembered) if beginnings is None else beginnings)
         found += search.within(Kind.PHRASE, words(folded))
-        for row in rows(folded):
+        for row in rows(folded, there):
             found += search.within(Kind.DIGITS, [number.digits for number in row], row)
         return tuple(dict.fromkeys(found))
 
@@ -104,7 +105,7 @@ class _Search:
         self._beginnings = beginnings
         self._begins: dict[str, bytes | None] = {}
 
-    def within(self, kind: Kind, groups: list[str], numbers: list[Number] | None = None) -> Iterator[bytes]:
+    def within(self, kind: Kind, groups: list[str], row: list[Number] | None = None) -> Iterator[bytes]:
         """The fingerprints found in a row of words, or of numbers."""
         joined = "".join(groups)
         ends = list(accumulate(map(len, groups)))
@@ -119,7 +120,7 @@ class _Search:
                         yield from self._long(kind, joined, start, ends[last:], tag)
                     break
                 span = joined[start : ends[last]]
-                if _is_one(kind, span, numbers[at] if numbers is not None and last == at else None):
+                if _is_one(kind, span, row[at] if row is not None and last == at else None):
                     yield from self._known(tag, self._finder.start(kind + span))
 
     def _long(self, kind: Kind, joined: str, start: int, ends: list[int], tag: bytes) -> Iterator[bytes]:

@@ -53,6 +53,7 @@ def test_spellings_of_the_same_letters_are_one(text: str, folded: str) -> None:
         # a longer number is one number
         ("4 711 000", ["4711000"]),
         ("24711", ["24711"]),
+        ("04711 007 00.50 0.5 0", ["0.5", "0"]),
         # what no country writes is no number: a date, a version, an address
         ("22.02.2026", []),
         ("10.0.0.12", []),
