@@ -120,7 +120,8 @@ class _Search:
                         yield from self._long(kind, joined, start, ends[last:], tag)
                     break
                 span = joined[start : ends[last]]
-                if _is_one(kind, span, row[at] if row is not None and last == at else None):
+                decimal = row is not None and last == at and not integral(row[at])
+                if len(span) >= SIGNIFICANT and not decimal:
                     yield from self._known(tag, self._finder.start(kind + span))
 
     def _long(self, kind: Kind, joined: str, start: int, ends: list[int], tag: bytes) -> Iterator[bytes]:
@@ -145,13 +146,6 @@ class _Search:
             known = len(beginning) == 1 + SIGNIFICANT and tag in self._beginnings
             self._begins[beginning] = tag if known else None
         return self._begins[beginning]
-
-
-def _is_one(kind: Kind, span: str, alone: Number | None) -> bool:
-    """Whether a span is enough for a value, and of its kind: digits alone are no phrase, a decimal is no id."""
-    if len(span) < SIGNIFICANT:
-        return False
-    return not span.isdecimal() if kind is Kind.PHRASE else alone is None or integral(alone)
 
 
 def _bytes(form: str) -> bytes:

@@ -74,7 +74,7 @@ def _folded(sign: str) -> str:
     if known is not None:
         return known
     category = unicodedata.category(sign)
-    if category in {"Cf", "Mn", "Me"} or sign in _INVISIBLE:
+    if category in {"Cf", "Me"} or sign in _INVISIBLE:
         return ""
     if category == "Pd":
         return "-"
