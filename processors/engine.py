@@ -223,6 +223,7 @@ class Engine:
             self._note_evidence(record)
         if isinstance(record, inputs.PolicyPublished):
             self._calendar.note_all(self._ledger(record.tenant))
+            self._ages.look_again()
         return ledger.out
 
     def _note_evidence(self, record: inputs.MessageObserved | inputs.ToolReturned) -> None:
