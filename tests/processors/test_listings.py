@@ -135,3 +135,12 @@ def test_a_join_counts_on_top_of_a_listing_that_may_have_missed_it(first: bool) 
     assert may_tell(feed, "t1", 1) == "drop"
     feed.listing(C1, [ALEX])
     assert may_tell(feed, "t2", 1) == "deliver"
+
+
+@pytest.mark.parametrize(("began", "verdict"), [(0, "hold"), (1, "deliver")])
+def test_a_changed_room_is_unknown_until_a_listing_begun_after_that(began: int, verdict: str) -> None:  # R-ROOM-5
+    feed = started()
+    feed.tool(C1, "c")
+    feed.changed(C1)
+    feed.listing(C1, [ALEX], started_at=feed.now + began)
+    assert verdicts(feed.draft(C1, "t1", exposed=("tool:c",))) == [("t1", verdict)]
