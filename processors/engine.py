@@ -8,11 +8,10 @@ from collections.abc import Callable, Iterable
 from turngate.processors import contexts, gate, handling
 from turngate.processors.agents import pause
 from turngate.processors.errors import Refused, StateVersionError
-from turngate.processors.evidence import message_ref, tool_ref
 from turngate.processors.keys import NO_KEYS, Keys
 from turngate.processors.ledger import AsOf, Caches, Ledger
 from turngate.processors.permits import destination
-from turngate.processors.retention import Ages, Calendar, forget_room, sweep
+from turngate.processors.retention import Ages, Calendar, Endings, forget_room, sweep
 from turngate.processors.rooms import page_arrived, prune
 from turngate.processors.rows import Policies, Tables, Waiting
 from turngate.processors.settling import settle
@@ -42,6 +41,7 @@ class Engine:
         self._queue = Queue(self._tables)
         self._calendar = Calendar(self._tables)
         self._ages = Ages(self._tables)
+        self._endings = Endings(self._tables)
         self._caches: dict[str, Caches] = {}
         self._as_of: AsOf | None = None
         self._spots: dict[str, Position] = {}
@@ -110,6 +110,7 @@ class Engine:
             self._index()
             raise
         self._ages.note(self.state.written())
+        self._endings.note(self.state.written(), self._ledger)
         self.state.keep()
         return out
 
@@ -122,6 +123,7 @@ class Engine:
         self._queue.index()
         self._calendar.index(self._ledger)
         self._ages.index()
+        self._endings.index(self._ledger)
         self._as_of = None
 
     def _arrival(self) -> int:
@@ -154,12 +156,12 @@ class Engine:
         for _, key, waiting in sorted([*waits, *((since, key, None) for since, key in rooms)], key=lambda d: d[:2]):
             if waiting is None:
                 ledger = self._ledger(key[0])
-                forget_room(ledger, key[1], self._calendar.said_in(key))
+                forget_room(ledger, key[1])
                 out += ledger.out
             else:
                 out += self._guarded(waiting, handling.time_is_up)
                 self._queue.drop(key, waiting)
-        sweep(self._tables, self._ages, self.now, self._ledger)
+        sweep(self._tables, self._ages, self._endings, self.now, self._ledger)
         return out
 
     def _room_listed(self, tenant: str, agent: str, room: str) -> list[Record]:
@@ -219,19 +221,11 @@ class Engine:
         if isinstance(record, inputs.AgentPaused):
             return self._pause(ledger, record)
         self._queue.add(handling.handle(ledger, record, topic, self._keys, late=late))
-        if isinstance(record, inputs.MessageObserved | inputs.ToolReturned):
-            self._note_evidence(record)
         if isinstance(record, inputs.PolicyPublished):
             self._calendar.note_all(self._ledger(record.tenant))
             self._ages.look_again()
+            self._endings.index(self._ledger, record.tenant)
         return ledger.out
-
-    def _note_evidence(self, record: inputs.MessageObserved | inputs.ToolReturned) -> None:
-        ref = tool_ref(record.call) if isinstance(record, inputs.ToolReturned) else message_ref(record.message)
-        key = (record.tenant, ref, record.agent)
-        row = self._tables.evidence.get(key)
-        if row is not None and row.seen == self.now:
-            self._calendar.note_evidence(key, row.room)
 
     def _pause(self, ledger: Ledger, record: inputs.AgentPaused) -> list[Record]:
         """Stop an agent, or let it go on; what waits of it is dropped (R-POL-4)."""

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from turngate.processors.agents import already
-from turngate.processors.evidence import evidence_of
 from turngate.processors.ledger import Ledger
 from turngate.processors.lineage import fed_by
+from turngate.processors.retention import over_age
 from turngate.processors.rows import Deleted
 from turngate.processors.sources import REVISION
 from turngate.schemas.inputs import ErasureCommanded
@@ -35,8 +35,8 @@ def erase(ledger: Ledger, record: ErasureCommanded) -> None:
 def _named(ledger: Ledger, record: ErasureCommanded) -> set[str]:
     """The refs that the command itself means."""
     found = set()
-    for (tenant, ref, agent), row in ledger.tables.evidence.rows.items():
-        if tenant != ledger.tenant or evidence_of(ledger, ref, agent) is None:
+    for ref, _, row in ledger.tables.shelves.of_tenant(ledger.tenant):
+        if over_age(ledger, row.room, row.seen):
             continue
         if record.room in (row.room, *_rooms(ledger, row.leaves)) or record.reader in _authors(ledger, row.leaves):
             found.add(ref)
@@ -58,8 +58,8 @@ def _authors(ledger: Ledger, leaves: Iterable[str]) -> set[str]:
 
 def _made_of(ledger: Ledger) -> Iterator[tuple[str, tuple[str, ...]]]:
     """Every ref of the tenant that repeats others, with these."""
-    for (tenant, ref, _), evidence in ledger.tables.evidence.rows.items():
-        if tenant == ledger.tenant and evidence.made_of:
+    for ref, _, evidence in ledger.tables.shelves.of_tenant(ledger.tenant):
+        if evidence.made_of:
             yield ref, evidence.made_of
     for (tenant, name), revision in ledger.tables.revisions.rows.items():
         if tenant == ledger.tenant:

@@ -10,6 +10,7 @@ from turngate.processors.ledger import Ledger
 from turngate.processors.policy import tool_terms
 from turngate.processors.retention import over_age, takes_up
 from turngate.processors.rows import Deleted, Evidence, LeafRow, Pending
+from turngate.processors.shelves import CONTENT_BYTES
 from turngate.schemas.canonical import digest
 from turngate.schemas.inputs import MessageDeleted, MessageObserved, ToolReturned
 from turngate.schemas.outputs import Because, EvidenceRecorded, EvidenceStatus
@@ -31,11 +32,16 @@ def tool_ref(call: str) -> str:
     return f"tool:{call}"
 
 
+def _content(value: object) -> str:
+    """What tells one content of a message or result from another."""
+    return digest(value)[: 2 * CONTENT_BYTES]
+
+
 def observed(ledger: Ledger, record: MessageObserved) -> None:
     """A message was seen (R-AUD-5), again (nothing), or edited (R-AUD-6)."""
     ref = message_ref(record.message)
     known = evidence_of(ledger, ref, record.agent)
-    content = digest({"text": record.text, "quotes": list(record.quotes)})
+    content = _content({"text": record.text, "quotes": list(record.quotes)})
     if known is not None and (not record.edited or content in known.contents):
         return
     if known is None and not takes_up(ledger, ref, record.agent, record.room, record.at):
@@ -133,7 +139,7 @@ def returned(ledger: Ledger, record: ToolReturned) -> bool:
     """
     ref = tool_ref(record.call)
     known = evidence_of(ledger, ref, record.agent)
-    content = digest(record.model_dump(mode="json", exclude={"at"}))
+    content = _content(record.model_dump(mode="json", exclude={"at"}))
     if known is not None and content in known.contents:
         return False
     if known is None and not takes_up(ledger, ref, record.agent, record.room, record.at):
@@ -180,14 +186,11 @@ def evidence_of(ledger: Ledger, ref: str, agent: str) -> Evidence | None:
 
 
 def keep_evidence(ledger: Ledger, ref: str, agent: str, made: Evidence) -> None:
-    """Remember the evidence of a ref, and which agents have recorded some (R-AUD-3)."""
+    """Remember the evidence of a ref."""
     key = (ledger.tenant, ref, agent)
     if evidence_of(ledger, ref, agent) is None:
         ledger.tables.evidence.drop(key)  # one that is past its time must not keep its place in the order of age
     ledger.tables.evidence.put(key, made)
-    known_by = ledger.tables.known_by.get((ledger.tenant, ref)) or ()
-    if agent not in known_by:
-        ledger.tables.known_by.put((ledger.tenant, ref), (*known_by, agent))
 
 
 def bounded(ledger: Ledger, row: Evidence, leaves: tuple[str, ...]) -> Evidence:

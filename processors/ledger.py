@@ -8,6 +8,7 @@ from typing import Any
 
 from turngate.processors.audience import KEYED_UNKNOWN, Keyed, Sets
 from turngate.processors.policy import Effective, effective
+from turngate.processors.recent import Recent
 from turngate.processors.rows import LeafRow, Policies, Room, RoomLog, Started, Tables
 from turngate.schemas.canonical import canonical, digest
 from turngate.schemas.inputs import Record
@@ -16,6 +17,8 @@ from turngate.schemas.policy import Policy, parse_policy
 from turngate.schemas.shapes import Audience, Code, Leaf, Position
 
 AsOf = tuple[Position, ...]
+#: A leaf's id, and a destination's: agent, room, audience's key, whether its own words may be said.
+CodesKey = tuple[str, tuple[str, str, str, bool]]
 
 
 @dataclass(slots=True)
@@ -24,12 +27,12 @@ class Caches:
 
     sets: Sets = field(default_factory=Sets)
     policies: dict[str, Policy] = field(default_factory=dict)
-    effective: dict[tuple[int, int, str], Effective] = field(default_factory=dict)
-    leaves: dict[LeafRow, str] = field(default_factory=dict)
-    shapes: dict[str, Leaf] = field(default_factory=dict)
-    listed: dict[tuple[str, str], tuple[Any, Any, Any]] = field(default_factory=dict)
-    bounds: dict[tuple[str, str], tuple[Any, Any]] = field(default_factory=dict)
-    codes: dict[tuple[str, str, str, bool], dict[str, tuple[tuple[Code, ...], bool]]] = field(default_factory=dict)
+    effective: Recent[tuple[int, int, str], Effective] = field(default_factory=lambda: Recent(100))
+    leaves: Recent[LeafRow, str] = field(default_factory=lambda: Recent(10_000))
+    shapes: Recent[str, Leaf] = field(default_factory=lambda: Recent(10_000))
+    listed: Recent[tuple[str, str], tuple[Any, Any, Any]] = field(default_factory=lambda: Recent(2_000))
+    bounds: Recent[tuple[str, str], tuple[Any, Any]] = field(default_factory=lambda: Recent(2_000))
+    codes: Recent[CodesKey, tuple[tuple[Code, ...], bool]] = field(default_factory=lambda: Recent(100_000))
 
 
 class Ledger:

@@ -16,8 +16,7 @@ from turngate.schemas.shapes import Audience, Code, Reason, Scope
 
 #: The key of the destination that is not known: nothing but public evidence goes there.
 NOWHERE = "unknown"
-#: Destinations beyond this are forgotten all at once; what was found of them is found again.
-_MOST_DESTINATIONS = 2_000
+_NOTHING: tuple[tuple[Code, ...], bool] = ((), False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,11 +89,11 @@ def judge(ledger: Ledger, ref: str, to: Destination, exempt: Exempt = NOTHING_EX
         codes[Code.SOURCE_UNKNOWN] = None
     own_words = False
     help_of: dict[tuple[str | None, str | None], Help] = {}
-    known = _known_codes(ledger, to)
+    known, asker = ledger.caches.codes, (to.agent, to.room, to.key, to.own_words)
     for key in found.leaves:
-        against = known.get(key)
+        against = known.get((key, asker))  # a leaf and an audience never change
         if against is None:
-            against = known[key] = leaf_codes(ledger, key, to)
+            against = known[key, asker] = leaf_codes(ledger, key, to)
         own_words = own_words or against[1]
         for code in against[0]:
             if code is Code.AUDIENCE_NOT_SUBSET:
@@ -108,17 +107,6 @@ def judge(ledger: Ledger, ref: str, to: Destination, exempt: Exempt = NOTHING_EX
     grants = dict.fromkeys(help.grant for help in help_of.values() if help.grant is not None)
     proofs = dict.fromkeys(proof for help in help_of.values() for proof in help.proofs)
     return Judged(found, tuple(codes), own_words, tuple(grants), tuple(proofs))
-
-
-def _known_codes(ledger: Ledger, to: Destination) -> dict[str, tuple[tuple[Code, ...], bool]]:
-    """What was found of leaves against this destination before; a leaf and an audience never change."""
-    key = (to.agent, to.room, to.key, to.own_words)
-    found = ledger.caches.codes.get(key)
-    if found is None:
-        if len(ledger.caches.codes) >= _MOST_DESTINATIONS:
-            ledger.caches.codes.clear()
-        found = ledger.caches.codes[key] = {}
-    return found
 
 
 def leaf_codes(ledger: Ledger, key: str, to: Destination) -> tuple[tuple[Code, ...], bool]:
@@ -137,7 +125,7 @@ def leaf_codes(ledger: Ledger, key: str, to: Destination) -> tuple[tuple[Code, .
             codes.append(Code.SOURCE_UNKNOWN)
     elif not all(_within(ledger, to, key) for key in (leaf.audience, *leaf.each)):
         codes.append(Code.AUDIENCE_NOT_SUBSET)
-    return tuple(codes), own
+    return (tuple(codes), own) if codes or own else _NOTHING
 
 
 def _within(ledger: Ledger, to: Destination, key: str) -> bool:

@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any, TypeVar
 
 from turngate.processors.ledger import Ledger
-from turngate.processors.rows import Started, Tables
+from turngate.processors.rows import Evidence, Started, Tables
+from turngate.processors.shelves import Shelf
 from turngate.processors.state import Key, Table
 from turngate.schemas.outputs import Forgotten, RoomForgotten
 
@@ -35,21 +36,18 @@ def room_ends(ledger: Ledger, room: str, row: Started) -> int:
 
 
 class Calendar:
-    """When which room ends, and what was said in it: an index over the rows, made anew on demand."""
+    """When which room ends: an index over the rows, made anew on demand."""
 
     def __init__(self, tables: Tables) -> None:
         self._tables = tables
         self._ends: list[tuple[int, Key]] = []
         self._noted: dict[Key, int] = {}
-        self._said: dict[Key, list[Key]] = {}
 
     def index(self, ledger_of: Callable[[str], Ledger]) -> None:
         """Find anew what ends when, after the rows were loaded or undone."""
-        self._ends, self._noted, self._said = [], {}, {}
+        self._ends, self._noted = [], {}
         for key in self._tables.started.rows:
             self.note_room(ledger_of(key[0]), key[1])
-        for key, row in self._tables.evidence.rows.items():
-            self._said.setdefault((key[0], row.room), []).append(key)
 
     def note_room(self, ledger: Ledger, room: str) -> None:
         """Note when a room would end; a later end is found when the earlier one comes."""
@@ -65,10 +63,6 @@ class Calendar:
         for key in self._tables.started.rows:
             if key[0] == ledger.tenant:
                 self.note_room(ledger, key[1])
-
-    def note_evidence(self, key: Key, room: str) -> None:
-        """Note what was said or read in a room."""
-        self._said.setdefault((key[0], room), []).append(key)
 
     def ended(self, now: int, ledger_of: Callable[[str], Ledger]) -> list[tuple[int, Key]]:
         """Rooms that have ended, with the arrival from which they waited."""
@@ -88,21 +82,16 @@ class Calendar:
                 self.note_room(ledger, key[1])
         return found
 
-    def said_in(self, key: Key) -> list[Key]:
-        """The evidence of a room, which is asked for once, when the room is forgotten."""
-        return self._said.pop(key, [])
 
-
-def forget_room(ledger: Ledger, room: str, said: list[Key]) -> None:
+def forget_room(ledger: Ledger, room: str) -> None:
     """A room's time is over: its evidence, its listings and its policy go with it; the ids remain known (R-RET-1)."""
     tables, key = ledger.tables, (ledger.tenant, room)
     retention = ledger.policy(room).settings.retention
     row = tables.started.rows[key]
-    for known in said:
-        evidence = tables.evidence.get(known)
-        if evidence is not None and evidence.room == room:
-            _drop_evidence(tables, known)
-            tables.gone.put(known, max(evidence.at, ledger.now) + retention.messages)
+    for known in tables.shelves.in_room(*key):
+        at = tables.evidence.rows[known].at
+        tables.evidence.drop(known)
+        tables.gone.put(known, max(at, ledger.now) + retention.messages)
     log = ledger.room_log(room)
     for agent in log.agents:
         _forget_listings(ledger, agent, room)
@@ -132,7 +121,6 @@ class Ages:
 
     def __init__(self, tables: Tables) -> None:
         self._ages: dict[str, Callable[[Any], int]] = {
-            tables.evidence.name: lambda row: int(row.seen),
             tables.gone.name: int,
             tables.contexts.name: lambda row: int(row.seen),
             tables.turns.name: lambda row: int(row.seen),
@@ -186,12 +174,64 @@ class Ages:
                 heapq.heappop(heap)
 
 
-def sweep(tables: Tables, ages: Ages, now: int, ledger_of: Callable[[str], Ledger]) -> None:
+class Endings:
+    """Which evidence ends next: an index over the shelves, made anew on demand.
+
+    Of each shelf it knows when its oldest row ends. The order is that of the ends, then of the shelf, then of age and
+    name, so that a restart changes nothing in it.
+    """
+
+    def __init__(self, tables: Tables) -> None:
+        self._shelves = tables.shelves
+        self._ends: list[tuple[int, Shelf]] = []
+        self._noted: dict[Shelf, int] = {}
+
+    def index(self, ledger_of: Callable[[str], Ledger], tenant: str | None = None) -> None:
+        """Find anew what ends when: all, after the rows were loaded or undone; a tenant's, when its policy changes."""
+        if tenant is None:
+            self._ends, self._noted = [], {}
+        for shelf in self._shelves.shelves(tenant):
+            self._note(shelf, ledger_of)
+
+    def note(self, written: Iterable[tuple[str, Key, Evidence | None]], ledger_of: Callable[[str], Ledger]) -> None:
+        """Evidence was written: a shelf that was empty, or not known of, has an oldest row."""
+        for name, key, _ in written:
+            if name == "evidence":
+                row = self._shelves.get(key)
+                shelf = None if row is None else Shelf(key[0], key[2], row.room)
+                if shelf is not None and shelf not in self._noted:
+                    self._note(shelf, ledger_of)
+
+    def _note(self, shelf: Shelf, ledger_of: Callable[[str], Ledger]) -> None:
+        oldest = self._shelves.oldest(shelf)
+        if oldest is not None:
+            ends = _kept(ledger_of, shelf.tenant, shelf.room, oldest[1])
+            if ends < self._noted.get(shelf, ends + 1):
+                self._noted[shelf] = ends
+                heapq.heappush(self._ends, (ends, shelf))
+
+    def over(self, now: int, ledger_of: Callable[[str], Ledger]) -> Iterator[Key]:
+        """A few keys whose time is over; each row must be gone before the next is asked for."""
+        left = _SWEEP
+        while left and self._ends and self._ends[0][0] <= now:
+            noted, shelf = heapq.heappop(self._ends)
+            if self._noted.get(shelf) != noted:
+                continue
+            del self._noted[shelf]
+            oldest = self._shelves.oldest(shelf)
+            if oldest is not None and _kept(ledger_of, shelf.tenant, shelf.room, oldest[1]) == noted:
+                left -= 1
+                yield oldest[0]
+            self._note(shelf, ledger_of)
+
+
+def sweep(tables: Tables, ages: Ages, endings: Endings, now: int, ledger_of: Callable[[str], Ledger]) -> None:
     """Remove a few rows whose time is over and that no decision looks at any more, the oldest first (R-RET-4)."""
-    for key, row in ages.over(tables.evidence, lambda k, row: _kept(ledger_of, k, row.room, row.seen), now):
-        _drop_evidence(tables, key)
+    for key in endings.over(now, ledger_of):
+        row = tables.evidence.rows[key]
+        tables.evidence.drop(key)
         if row.at > row.seen:  # told before its own time: a redelivery would be taken up
-            tables.gone.put(key, _kept(ledger_of, key, row.room, row.at))
+            tables.gone.put(key, _kept(ledger_of, key[0], row.room, row.at))
     for key, _ in ages.over(tables.gone, lambda _, until: until, now):
         tables.gone.drop(key)
     # What still waits is looked at once more, however short a time the policy keeps it.
@@ -203,20 +243,9 @@ def sweep(tables: Tables, ages: Ages, now: int, ledger_of: Callable[[str], Ledge
         tables.turns.drop(key)
 
 
-def _drop_evidence(tables: Tables, key: Key) -> None:
-    """Remove what one agent knows of a ref; what others know of it stands."""
-    tenant, ref, agent = key
-    tables.evidence.drop(key)
-    others = tuple(a for a in tables.known_by.get((tenant, ref)) or () if a != agent)
-    if others:
-        tables.known_by.put((tenant, ref), others)
-    else:
-        tables.known_by.drop((tenant, ref))
-
-
-def _kept(ledger_of: Callable[[str], Ledger], key: Key, room: str, since: int) -> int:
+def _kept(ledger_of: Callable[[str], Ledger], tenant: str, room: str, since: int) -> int:
     """Until when evidence may be looked at (R-RET-4)."""
-    return since + ledger_of(key[0]).policy(room).settings.retention.messages
+    return since + ledger_of(tenant).policy(room).settings.retention.messages
 
 
 def _log(ledger_of: Callable[[str], Ledger], key: Key) -> int:

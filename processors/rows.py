@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from turngate.processors.state import State, Table
+from turngate.processors.leafrows import LeafRows
+from turngate.processors.shelves import EvidenceRows
+from turngate.processors.state import State, Table, adapter
 from turngate.schemas.inputs import ContextRequested, MemoryKind, MemoryWrite, TurnDrafted
 from turngate.schemas.outputs import GrantState, RevisionState
 from turngate.schemas.shapes import Audience, MemberKind, RoomKind, Visibility
@@ -378,13 +380,13 @@ class Tables:
         #: (tenant, digest)
         self.audiences: Table[Audience] = make("audiences", Audience)
         #: (tenant, digest)
-        self.leaves: Table[LeafRow] = make("leaves", LeafRow)
+        self.leaf_rows = LeafRows(LeafRow, adapter(LeafRow))
+        self.leaves: Table[LeafRow] = make("leaves", LeafRow, self.leaf_rows)
         #: (tenant, ref, agent): evidence that was forgotten with its room → until when its id is known
         self.gone: Table[int] = make("gone", int)
         #: (tenant, ref, agent)
-        self.evidence: Table[Evidence] = make("evidence", Evidence)
-        #: (tenant, ref)
-        self.known_by: Table[tuple[str, ...]] = make("known_by", tuple[str, ...])
+        self.shelves = EvidenceRows(Evidence, adapter(Evidence), self.leaf_rows)
+        self.evidence: Table[Evidence] = make("evidence", Evidence, self.shelves)
         #: (tenant, ref)
         self.deleted: Table[Deleted] = make("deleted", Deleted)
         #: (tenant, request)

@@ -76,7 +76,7 @@ def absent(ledger: Ledger, ref: str, agent: str) -> Code:
     if ref.startswith(REVISION):
         known = (ledger.tenant, ref[len(REVISION) :]) in ledger.tables.revisions
     else:
-        others = ledger.tables.known_by.get((ledger.tenant, ref)) or ()
+        others = ledger.tables.shelves.agents(ledger.tenant, ref)
         known = any(other != agent and source(ledger, ref, other) is not None for other in others)
     return Code.OTHER_AGENT if known else Code.SOURCE_MISSING
 

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterable, Iterator
+from abc import abstractmethod
+from collections.abc import Callable, Iterable, Iterator, MutableMapping
 from functools import cache
 from typing import Any, Generic, TypeVar
 
@@ -19,18 +20,35 @@ Key = tuple[str, ...]
 
 
 @cache
-def _adapter(value_type: Any) -> TypeAdapter[Any]:
+def adapter(value_type: Any) -> TypeAdapter[Any]:
     """How rows of a type are written and read; making one takes milliseconds, and every partition needs them all."""
     return TypeAdapter(value_type)
+
+
+class Rows(MutableMapping[Key, V]):
+    """Rows that are held in a form of their own, and write and read their entries of a checkpoint."""
+
+    @abstractmethod
+    def write(self, key: Key) -> bytes:
+        """A row as an entry holds it."""
+
+    @abstractmethod
+    def read(self, key: Key, raw: bytes) -> None:
+        """Take in a row from its entry. Raises `ValueError` for what is none."""
+
+    @abstractmethod
+    def all_read(self) -> None:
+        """The last entry was taken in."""
 
 
 class Table(Generic[V]):
     """Rows of one type by key. Values are never changed in place."""
 
-    def __init__(self, state: State, name: str, value_type: Any) -> None:
+    def __init__(self, state: State, name: str, adapter: TypeAdapter[V], rows: Rows[V] | None = None) -> None:
         self.name = name
-        self.rows: dict[Key, V] = {}
-        self.adapter: TypeAdapter[V] = _adapter(value_type)
+        self.rows: MutableMapping[Key, V] = {} if rows is None else rows
+        self._adapter = adapter
+        self._packed = rows
         self._state = state
         #: The row of a key, or None where there is none.
         self.get: Callable[[Key], V | None] = self.rows.get
@@ -49,6 +67,24 @@ class Table(Generic[V]):
     def __contains__(self, key: Key) -> bool:
         return key in self.rows
 
+    def write(self, key: Key) -> bytes | None:
+        """A row as its entry of a checkpoint holds it; None where there is none."""
+        if key not in self.rows:
+            return None
+        return self._adapter.dump_json(self.rows[key]) if self._packed is None else self._packed.write(key)
+
+    def read(self, key: Key, raw: bytes) -> None:
+        """Take in a row from its entry. Raises `ValueError` for what is none."""
+        if self._packed is None:
+            self.rows[key] = self._adapter.validate_json(raw)
+        else:
+            self._packed.read(key, raw)
+
+    def all_read(self) -> None:
+        """The last entry was taken in."""
+        if self._packed is not None:
+            self._packed.all_read()
+
 
 class State:
     """All tables of one partition, their journal, and what has changed since the last checkpoint."""
@@ -58,9 +94,9 @@ class State:
         self._journal: list[tuple[Table[Any], Key, Any]] = []
         self._changed: dict[tuple[str, Key], None] = {}
 
-    def table(self, name: str, value_type: Any) -> Table[Any]:
-        """Make a table; `value_type` says how its rows are written into a checkpoint."""
-        made = self.tables[name] = Table(self, name, value_type)
+    def table(self, name: str, value_type: Any, rows: Rows[Any] | None = None) -> Table[Any]:
+        """Make a table; `value_type`, or what holds its `rows`, says how they are written into a checkpoint."""
+        made = self.tables[name] = Table(self, name, adapter(value_type), rows)
         return made
 
     def remember(self, table: Table[Any], key: Key) -> None:
@@ -93,13 +129,13 @@ class State:
     def take_changes(self) -> list[tuple[bytes, bytes | None]]:
         """The entries that changed since this was last asked: key and value as bytes, None for a removed row."""
         changed, self._changed = self._changed, {}
-        return [(entry_key(name, key), self._dump(name, key)) for name, key in changed]
+        return [(entry_key(name, key), self.tables[name].write(key)) for name, key in changed]
 
     def entries(self) -> Iterator[tuple[bytes, bytes]]:
         """Every entry, as a checkpoint of the whole state holds it."""
         for name, table in self.tables.items():
             for key in table.rows:
-                value = self._dump(name, key)
+                value = table.write(key)
                 if value is not None:
                     yield entry_key(name, key), value
 
@@ -109,8 +145,9 @@ class State:
             name, *key = json.loads(raw_key)
             if name not in self.tables:
                 raise ValueError(f"state entry of a table that this engine does not have: {name}")
-            table = self.tables[name]
-            table.rows[tuple(key)] = table.adapter.validate_json(raw_value)
+            self.tables[name].read(tuple(key), raw_value)
+        for table in self.tables.values():
+            table.all_read()
 
     def digest(self) -> str:
         """SHA-256 over every entry in order of key: equal exactly where two states are."""
@@ -118,11 +155,6 @@ class State:
         for key, value in sorted(self.entries()):
             sha.update(len(key).to_bytes(4, "big") + key + len(value).to_bytes(4, "big") + value)
         return sha.hexdigest()
-
-    def _dump(self, name: str, key: Key) -> bytes | None:
-        table = self.tables[name]
-        value = table.rows.get(key)
-        return None if value is None else table.adapter.dump_json(value)
 
 
 def entry_key(table: str, key: Key) -> bytes:
