@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from turngate.processors.audience import KEYED_UNKNOWN, Keyed, Sets
+from turngate.processors.keys import Keys
 from turngate.processors.policy import Effective, effective
 from turngate.processors.rows import LeafRow, Policies, Room, RoomLog, Started, Tables
 from turngate.schemas.canonical import canonical, digest
@@ -36,7 +37,14 @@ class Ledger:
     """One tenant in one partition, while a record is applied."""
 
     def __init__(
-        self, tables: Tables, tenant: str, caches: Caches, now: int, arrival: int, as_of: Callable[[], AsOf]
+        self,
+        tables: Tables,
+        tenant: str,
+        caches: Caches,
+        now: int,
+        arrival: int,
+        as_of: Callable[[], AsOf],
+        keys: Keys,
     ) -> None:
         self.tables = tables
         self.tenant = tenant
@@ -44,6 +52,7 @@ class Ledger:
         self.now = now
         self.arrival = arrival
         self.as_of = as_of
+        self.keys = keys
         self._policies: dict[str | None, Effective] = {}
         self.out: list[Record] = []
 

@@ -99,7 +99,7 @@ def _against(ledger: Ledger, record: MemoryWrite, *, operators_topic: bool) -> l
     code = _first_code(ledger, record, operators_topic=operators_topic)
     if code is not None:
         return [Reason(code=code)]
-    staged = [ref for ref in record.sources if _staged(ledger, ref)]
+    staged = [ref for ref in record.sources if record.op not in _ACTS and _staged(ledger, ref)]
     if staged:
         return [Reason(code=Code.REVISION_STAGED, ref=ref) for ref in staged]
     against = _readable(ledger, record)

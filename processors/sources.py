@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from turngate.processors.ledger import Ledger
-from turngate.processors.rows import Revision
+from turngate.processors.rows import Revision, Value
 from turngate.schemas.outputs import RevisionState
 from turngate.schemas.shapes import Code
 
@@ -35,7 +35,7 @@ class Source:
     codes: tuple[Code, ...] = ()
     over: bool = False
     restrictions: tuple[str, ...] = ()
-    classified: tuple[tuple[str, str], ...] = ()
+    values: tuple[Value, ...] = ()
     revision: str | None = None
 
 
@@ -47,7 +47,7 @@ def source(ledger: Ledger, ref: str, agent: str, exempt: Exempt = NOTHING_EXEMPT
     evidence = ledger.tables.evidence.get((ledger.tenant, ref, agent))
     if evidence is None or ledger.now - evidence.seen >= ledger.policy(evidence.room).settings.retention.messages:
         return None  # R-RET-4
-    return Source(evidence.leaves, codes, evidence.over, classified=evidence.classified)
+    return Source(evidence.leaves, codes, evidence.over, values=evidence.values)
 
 
 def _revision(ledger: Ledger, name: str, agent: str, codes: tuple[Code, ...], exempt: Exempt) -> Source | None:

@@ -1,0 +1,137 @@
+"""Decides the normal forms of a value, and which spans of a running text could be one (R-EGR-5).
+
+A form begins with the letter of its kind, so that the digits of a date are not those of an amount.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from enum import StrEnum
+
+from turngate.processors.dates import dates
+from turngate.processors.spelling import CURRENCIES, Number, numbers
+
+#: A value with fewer letters and digits means nothing in running text (R-EGR-5).
+SIGNIFICANT = 4
+#: How many words, or groups of digits, a span may have. A value of more than 8 is found by its first 8, 16, 32 or 64,
+#: whichever is the most that it has.
+LENGTHS = (1, 2, 3, 4, 5, 6, 7, 8, 16, 32, 64)
+#: Digits that are an amount are not looked for in other groups than an amount's (`47-11` is not 4711), unless an amount
+#: would hardly have so many, as a card or a telephone has.
+_LONG_ID = 7
+
+
+class Kind(StrEnum):
+    """What a form is of."""
+
+    PHRASE = "p"
+    """Words, or an id with letters: lower case, without what stands between them."""
+    DIGITS = "i"
+    """An id of digits alone, without what stands between them."""
+    AMOUNT = "n"
+    """A decimal without needless zeros."""
+    DAY = "d"
+    """`YYYY-MM-DD`."""
+    ADDRESS = "@"
+    """A mail address."""
+
+
+#: Scripts that put no spaces between words (Thai, Lao, Burmese, Khmer, kana, Han) or add endings to names (Hangul):
+#: every letter may begin and end a value.
+_LETTER = (
+    "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\U00020000-\U0003ffff]"
+)
+#: A word: letters and digits, with the signs inside a number.
+_WORD = re.compile(rf"{_LETTER}|(?:(?!{_LETTER})[^\W_]|(?<=[0-9])[.,'](?=[0-9]))+")
+_MAIL = re.compile(r"(?<![\w.+'-])[_.+'-]*([^\W_][\w.+'-]*@(?:[^\W_](?:[\w-]*[^\W_])?\.)+[^\W_]{2,})")
+_MAILBOX = re.compile(r"[^<>@]*<([^<>]+)>")
+#: What may stand between two groups of digits of one id: a telephone, card or social security number.
+_BETWEEN = re.compile(r"[ /:.,()-]{1,3}")
+_BESIDE = re.compile(r"[^\W\d_]+|[^\w]")
+#: Letters before a dollar sign: `US$`.
+_DOLLARS = frozenset(["a", "au", "c", "ca", "hk", "mx", "nt", "nz", "r", "s", "sg", "us"])
+
+
+def forms(folded: str) -> Iterator[str]:
+    """The normal forms of a value, given folded; none where it is too short to mean anything."""
+    folded = folded.strip()
+    address = _address(folded)
+    if address is not None:
+        yield Kind.ADDRESS + address
+        return
+    days = {day for named in dates(folded) if named.end - named.start == len(folded) for day in named.days}
+    yield from (Kind.DAY + day for day in sorted(days))
+    found = list(numbers(folded))
+    amount = found[0] if len(found) == 1 and _only_money(folded, found[0]) else None
+    if amount is not None:
+        yield from _amounts(amount)
+    spoken = words(folded)
+    if not "".join(spoken).isdecimal():
+        if amount is None and not days and len("".join(spoken)) >= SIGNIFICANT:
+            yield Kind.PHRASE + _most(spoken)
+    elif amount is None or _is_id(amount):
+        digits = _most([number.digits for number in found])
+        if len(digits) >= SIGNIFICANT:
+            yield Kind.DIGITS + digits
+
+
+def exact(folded: str) -> list[str]:
+    """The amounts, dates and mail addresses of a text, as forms, each once and in a fixed order."""
+    seen = {form for number in numbers(folded) for form in _amounts(number)}
+    seen.update(Kind.DAY + day for named in dates(folded) for day in named.days)
+    if "@" in folded:
+        seen.update(Kind.ADDRESS + match[1] for match in _MAIL.finditer(folded))
+    return sorted(seen)
+
+
+def words(folded: str) -> list[str]:
+    """The words of a text, without what stands between them and inside their numbers."""
+    return [word if word.isalnum() else re.sub("[.,']", "", word) for word in _WORD.findall(folded)]
+
+
+def rows(folded: str) -> Iterator[list[Number]]:
+    """Numbers that follow each other with no more between them than what parts the digits of one id."""
+    row: list[Number] = []
+    for number in numbers(folded):
+        if row and _BETWEEN.fullmatch(folded, row[-1].end, number.start) is None:
+            yield row
+            row = []
+        row.append(number)
+    if row:
+        yield row
+
+
+def integral(number: Number) -> bool:
+    """Whether its digits can be read without a decimal sign among them."""
+    return not number.readings or number.digits.lstrip("0") in {reading.lstrip("0") for reading in number.readings}
+
+
+def _address(folded: str) -> str | None:
+    """The mail address that a value is: `bob@example.com`, or `Bob <bob@example.com>`."""
+    boxed = _MAILBOX.fullmatch(folded)
+    match = _MAIL.fullmatch(boxed[1] if boxed else folded)
+    return match[1] if match else None
+
+
+def _amounts(number: Number) -> Iterator[str]:
+    for reading in number.readings:
+        if len(reading.replace(".", "").lstrip("0")) >= SIGNIFICANT:
+            yield Kind.AMOUNT + reading
+
+
+def _is_id(amount: Number) -> bool:
+    digits = amount.digits
+    return not amount.readings or (integral(amount) and (digits.startswith("0") or len(digits) >= _LONG_ID))
+
+
+def _only_money(folded: str, number: Number) -> bool:
+    """Whether a value is one number and nothing else but its currency and how prices end (`82.500,-`)."""
+    rest = folded[: number.start] + " " + folded[number.end :]
+    letters = [part for part in _BESIDE.findall(rest) if part.isalpha()]
+    return not _BESIDE.sub("", rest) and all(part in CURRENCIES or part in _DOLLARS for part in letters)
+
+
+def _most(groups: list[str]) -> str:
+    """All of them together, or as many of the first as a span may have."""
+    return "".join(groups[: max(length for length in LENGTHS if length <= max(1, len(groups)))])
