@@ -80,7 +80,8 @@ def contest(members: int, plan: Plan) -> list[Cell]:
 def alone(members: int, plan: Plan) -> tuple[Held, dict[int, Stages]]:
     """The engine's memory, and the stages of a decision by the number of its sources."""
     found = Alone(World(_size(members), now=EPOCH))
-    return found.held, {sources: found.stages(sources, plan.stretches) for sources in plan.sources}
+    stretches = plan.stretches if members < LARGE else max(1, plan.stretches // 10)
+    return found.held, {sources: found.stages(sources, stretches) for sources in plan.sources}
 
 
 def _size(members: int) -> Size:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from turngate.cli.files import embedded, reading
+from turngate.cli.options import KeysFile
 
 if TYPE_CHECKING:
     from turngate.streams.log import Message
@@ -22,6 +23,7 @@ def apply(
     log: Annotated[
         Path | None, typer.Option("--log", metavar="FILE", help="Keep the log here; an existing one goes on.")
     ] = None,
+    keys_file: KeysFile = None,
 ) -> None:
     """Fold a file of events on the embedded log and print every record that comes of them.
 
@@ -32,17 +34,18 @@ def apply(
     """
     from turngate.schemas.catalog import APPLIED
     from turngate.schemas.codec import Codec
+    from turngate.streams.keys import read_keys
     from turngate.streams.lines import LineError, read_lines, written
     from turngate.streams.local import LocalRuntime
 
-    codec = Codec()
+    codec, keys = Codec(), read_keys(keys_file)
 
     def show(messages: Iterable[Message]) -> None:
         for text in written(codec, (m for m in messages if m.topic != APPLIED)):
             sys.stdout.write(text + "\n")
 
     with reading(events) as lines, embedded(log) as kept:
-        runtime = LocalRuntime(kept, codec)
+        runtime = LocalRuntime(kept, codec, keys=keys)
         try:
             for line in read_lines(lines, str(events)):
                 if line.at is None:

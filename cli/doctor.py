@@ -16,6 +16,7 @@ from turngate.cli.options import Connection, connects, variables
 
 #: Seconds in which a database must have answered.
 _PATIENCE = 5
+_NO_KEYS = "none, so nobody is offered to share; make some with `turngate keys new FILE`"
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,16 +28,16 @@ class Finding:
     words: str
 
 
-@connects(log=True, postgres=True)
+@connects(log=True, postgres=True, keys=True)
 def doctor(connection: Connection) -> None:
     """Say what can be reached, what is misconfigured, and what to do about it. Exit code 1: something is not right.
 
-    It looks at the settings, the broker and its topics, the schema registry, Postgres, or at an embedded log. It only
-    reads, and never shows a password.
+    It looks at the settings, the broker and its topics, the schema registry, Postgres, or at an embedded log, and at
+    the keys. It only reads, and never shows a password or a key.
 
     Example:  turngate doctor --bootstrap-servers broker:9092 --registry-url https://registry:8081
     """
-    findings = [*misspelled(os.environ), *_looked_at(connection)]
+    findings = [*misspelled(os.environ), *_looked_at(connection), _found("keys", lambda: _keys(connection), _NO_KEYS)]
     for finding in findings:
         typer.echo(_line(finding))
     if any(finding.fine is False for finding in findings):
@@ -56,14 +57,14 @@ def _looked_at(connection: Connection) -> Iterator[Finding]:
     yield _found("Postgres", lambda: _postgres(connection))
 
 
-def _found(what: str, look: Callable[[], str | None]) -> Finding:
+def _found(what: str, look: Callable[[], str | None], otherwise: str = "not configured") -> Finding:
     from turngate.streams.log import LogError
 
     try:
         words = look()
     except (LogError, Impossible) as error:
         return Finding(what, False, str(error))
-    return Finding(what, None, "not configured") if words is None else Finding(what, True, words)
+    return Finding(what, None, otherwise) if words is None else Finding(what, True, words)
 
 
 def _log(path: Path) -> str:
@@ -119,6 +120,14 @@ def _postgres(connection: Connection) -> str | None:
         # its first line names host and cause, and no password
         raise Impossible(f"does not let us in: {str(error).splitlines()[0]}") from None
     return f"answers, version {row[0] if row else 'unknown'}, {'by TLS' if encrypted else 'unencrypted'}"
+
+
+def _keys(connection: Connection) -> str | None:
+    keys = connection.keys()
+    if not any(keys.secrets.values()):
+        return None
+    tenants = sorted(keys.secrets[keys.current])
+    return f"key {keys.current} is current, for {'every tenant' if '*' in tenants else ', '.join(tenants)}"
 
 
 def misspelled(environment: Mapping[str, str]) -> Iterator[Finding]:

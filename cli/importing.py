@@ -19,6 +19,7 @@ from turngate.cli.options import Connection, connects
 
 if TYPE_CHECKING:
     from turngate.connectors.slack_export import Export, ExportEvent, Summary
+    from turngate.processors.keys import Keys
     from turngate.schemas.codec import Codec
 
 app = typer.Typer(no_args_is_help=True)
@@ -30,7 +31,7 @@ def importing() -> None:
 
 
 @app.command("slack-export")
-@connects(log=True)
+@connects(log=True, keys=True)
 def slack_export(
     connection: Connection,
     export: Annotated[Path, typer.Argument(metavar="DIR|ZIP", help="The folder, or the archive that Slack hands out.")],
@@ -84,7 +85,7 @@ def slack_export(
         if out is not None:
             _to_file(out, events)
         elif log is not None:
-            _to_log(log, events)
+            _to_log(log, events, connection.keys())
         else:
             _to_broker(connection, events)
         _say(events.summary)
@@ -107,13 +108,13 @@ def _to_file(path: Path, events: Export) -> None:
         raise Impossible(f"{path}: {error.strerror}") from None
 
 
-def _to_log(path: Path, events: Export) -> None:
+def _to_log(path: Path, events: Export, keys: Keys) -> None:
     from turngate.schemas.codec import Codec
     from turngate.streams.local import LocalRuntime
 
     codec = Codec()
     with embedded(path) as log:
-        runtime = LocalRuntime(log, codec)
+        runtime = LocalRuntime(log, codec, keys=keys)
         for event in events:
             runtime.feed(event.topic, _key(event), _bytes(codec, event), event.at)
         runtime.flush()

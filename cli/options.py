@@ -14,6 +14,7 @@ import typer
 from turngate.cli.errors import Impossible, extra
 
 if TYPE_CHECKING:
+    from turngate.processors.keys import Keys
     from turngate.streams.kafka.settings import KafkaSettings, PostgresSettings, RegistrySettings
 
 _BROKER, _REGISTRY, _POSTGRES = "Broker", "Schema registry", "Postgres"
@@ -65,17 +66,25 @@ _LOG_OPTION = {
         typer.Option("--log", metavar="FILE", help="An embedded log instead of a broker.", rich_help_panel="Log"),
     ]
 }
+#: Of `apply` too, which connects to nothing.
+KeysFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--keys-file", metavar="FILE", help="The keys of share codes (`turngate keys new`). [TURNGATE_KEYS_FILE]"
+    ),
+]
 
 
 #: Settings that are no options, since a command line can be seen by everyone on the machine.
-_SECRETS = ("CLIENT_KEY_PASSWORD", "SASL_PASSWORD", "REGISTRY_PASSWORD", "REGISTRY_CLIENT_KEY_PASSWORD")
+_SECRETS = ("KEYS", "CLIENT_KEY_PASSWORD", "SASL_PASSWORD", "REGISTRY_PASSWORD", "REGISTRY_CLIENT_KEY_PASSWORD")
 
 
 def variables() -> frozenset[str]:
     """Every environment variable that is a setting."""
     options = (_BROKER_OPTIONS | _REGISTRY_OPTIONS | _POSTGRES_OPTIONS).values()
     flags = [get_args(option)[1].default for option in options]
-    return frozenset([*(_variable(flag) for flag in flags), *(f"TURNGATE_{name}" for name in _SECRETS)])
+    named = [_variable(flag) for flag in (*flags, "--keys-file")]
+    return frozenset([*named, *(f"TURNGATE_{name}" for name in _SECRETS)])
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +114,12 @@ class Connection:
             from turngate.streams.kafka.settings import RegistrySettings
         return RegistrySettings.read(**{k.removeprefix("registry_"): self.values[k] for k in _REGISTRY_OPTIONS})
 
+    def keys(self) -> Keys:
+        """The keys of share codes; none where none are named. Raises `turngate.streams.log.LogError`."""
+        from turngate.streams.keys import read_keys
+
+        return read_keys(self.values["keys_file"])
+
     def postgres(self) -> PostgresSettings | None:
         """Postgres' settings, None where no database is named. Raises `turngate.streams.log.LogError`."""
         with extra("kafka"):
@@ -117,14 +132,14 @@ class Connection:
 
 
 def connects(
-    *, log: bool = False, registry: bool = True, postgres: bool = False
+    *, log: bool = False, registry: bool = True, postgres: bool = False, keys: bool = False
 ) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Give a command the options of a broker; it gets them as one argument, `connection`.
 
-    `log`: an embedded log may be named instead. `registry`, `postgres`: the options of these as well.
+    `log`: an embedded log may be named instead. `registry`, `postgres`, `keys`: the options of these as well.
     """
     options = (_LOG_OPTION if log else {}) | _BROKER_OPTIONS | (_REGISTRY_OPTIONS if registry else {})
-    options |= _POSTGRES_OPTIONS if postgres else {}
+    options |= (_POSTGRES_OPTIONS if postgres else {}) | ({"keys_file": KeysFile} if keys else {})
 
     def wrap(command: Callable[..., None]) -> Callable[..., None]:
         hints = get_type_hints(command, include_extras=True)

@@ -17,11 +17,12 @@ from turngate.cli.files import STDIN, embedded, now, reading
 from turngate.cli.options import Connection, connects
 
 if TYPE_CHECKING:
+    from turngate.processors.keys import Keys
     from turngate.schemas.codec import Codec
     from turngate.streams.lines import Line
 
 
-@connects(log=True)
+@connects(log=True, keys=True)
 def send(
     connection: Connection,
     records: Annotated[Path, typer.Argument(metavar="RECORDS.jsonl", help="Lines of records, `-` for standard input.")],
@@ -41,7 +42,7 @@ def send(
         for line in _lines(path, records):
             line.valid(codec)
         if log is not None:
-            count = _to_log(log, _lines(path, records), codec)
+            count = _to_log(log, _lines(path, records), codec, connection.keys())
         else:
             count = _to_broker(connection, _lines(path, records), codec)
     typer.echo(f"{count} records sent", err=True)
@@ -78,12 +79,12 @@ def _codec(connection: Connection) -> Codec:
     return Codec(RegistryIds(registry))
 
 
-def _to_log(path: Path, lines: Iterator[Line], codec: Codec) -> int:
+def _to_log(path: Path, lines: Iterator[Line], codec: Codec, keys: Keys) -> int:
     from turngate.streams.local import LocalRuntime
 
     count = 0
     with embedded(path) as log:
-        runtime = LocalRuntime(log, codec)
+        runtime = LocalRuntime(log, codec, keys=keys)
         for count, line in enumerate(lines, 1):  # noqa: B007 - the number of all of them
             runtime.feed(line.topic, line.key, line.valid(codec), now())
         runtime.flush()

@@ -7,15 +7,17 @@ from typing import Annotated
 
 import typer
 
+from turngate.cli import acl
 from turngate.cli.errors import extra
 from turngate.cli.options import Connection, connects
 
-app = typer.Typer(no_args_is_help=True, help="Make the topics that everything else needs.")
+app = typer.Typer(no_args_is_help=True, help="Make the topics, and say who may use them.")
+app.command()(acl.acl)
 
 
 @app.callback()
 def topics() -> None:
-    """Make the topics that everything else needs."""
+    """Make the topics that everything else needs, and say who may use them."""
 
 
 @app.command()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Annotated
 
 import typer
@@ -10,7 +11,7 @@ from turngate.cli.errors import extra
 from turngate.cli.options import Connection, connects
 
 
-@connects()
+@connects(keys=True)
 def worker(
     connection: Connection,
     instance: Annotated[
@@ -32,11 +33,14 @@ def worker(
 
     Example:  turngate worker --bootstrap-servers broker:9092 --instance "$HOSTNAME"
     """
+    from turngate.processors.engine import Engine
+
     with extra("kafka"):
         from turngate.streams.kafka.service import WorkerOptions
         from turngate.streams.kafka.worker import log_to_stderr, run_worker
     limit = None if memory_limit is None else memory_limit << 20
     options = WorkerOptions(instance=instance, memory_limit=limit, admit_ahead=frozenset(admit_ahead or ()))
     settings, registry = connection.kafka(), connection.registry()
+    restore = partial(Engine.restore, keys=connection.keys())
     log_to_stderr()
-    run_worker(settings, registry, options)
+    run_worker(settings, registry, options, restore)

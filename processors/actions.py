@@ -1,4 +1,4 @@
-"""Decides whether a drafted action is one that the policy knows, with values of known origin, in time, and only once."""
+"""Decides whether a drafted action is known, with values of known origin, in time, and done only once (rules ACT)."""
 
 from __future__ import annotations
 
@@ -140,14 +140,9 @@ def _proven(
 
 def persons_word(ledger: Ledger, draft: TurnDrafted, evidence: Evidence) -> bool:
     """Whether this is the message of a person, no guest, in the draft's room, as its bounds say now (R-ACT-1)."""
-    own = [ledger.leaf(key) for key in evidence.own]
-    return bool(own) and all(
-        leaf.room == draft.room
-        and leaf.author is not None
-        and not leaf.untrusted
-        and member(ledger, draft.agent, draft.room, leaf.author)
-        for leaf in own
-    )
+    if evidence.author is None or not evidence.person or evidence.room != draft.room:
+        return False
+    return member(ledger, draft.agent, draft.room, evidence.author)
 
 
 def _in_time(ledger: Ledger, draft: TurnDrafted, action: Action, skill: Skill, acted: Acted) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from turngate.processors.ledger import Ledger
-from turngate.processors.rows import Flag
+from turngate.processors.rows import OPERATORS, Flag
 from turngate.schemas.inputs import AgentPaused
 
 
@@ -18,15 +18,25 @@ def paused(ledger: Ledger, agent: str, room: str) -> bool:
     return (ledger.tenant, agent, "") in held or (ledger.tenant, agent, room) in held
 
 
+def already(ledger: Ledger, command: str) -> bool:
+    """Whether this command of an operator was carried out or refused before; if not, it is noted now (R-RUN-4).
+
+    Operators' ids are kept apart from those that agents choose, so that no request stands in a command's way.
+    """
+    key = (ledger.tenant, OPERATORS, command)
+    if key in ledger.tables.commands:
+        return True
+    ledger.tables.commands.put(key, Flag(ledger.now))
+    return False
+
+
 def pause(ledger: Ledger, record: AgentPaused) -> bool:
     """Stop an agent, or let it go on; whether it is stopped by this.
 
     A command that is told again does nothing: it must not undo what was commanded since (R-RUN-4).
     """
-    command = (ledger.tenant, record.command)
-    if command in ledger.tables.commands:
+    if already(ledger, record.command):
         return False
-    ledger.tables.commands.put(command, Flag(ledger.now))
     key = (ledger.tenant, record.agent, record.room or "")
     if not record.paused:
         ledger.tables.paused.drop(key)

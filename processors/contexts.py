@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from turngate.processors.agents import named
+from turngate.processors.granting import usable
 from turngate.processors.ledger import Ledger
 from turngate.processors.permits import Destination, Judged, destination, judge, nowhere, reasons
-from turngate.processors.rows import Context, Revision, Waiting, WaitKind
+from turngate.processors.rows import Context, Waiting, WaitKind
 from turngate.processors.taint import arm, of_refs
 from turngate.processors.turns import asked
 from turngate.schemas.inputs import ContextRequested
-from turngate.schemas.outputs import Attribution, Because, ContextDecided, Permitted, RevisionState, Withheld
+from turngate.schemas.outputs import Attribution, Because, ContextDecided, Permitted, Withheld
 from turngate.schemas.shapes import Code, FieldClass, Reason
 
 
@@ -79,13 +80,8 @@ def _questions(ledger: Ledger, to: Destination) -> tuple[str, ...] | None:
     if waiting is None:
         return None
     ledger.tables.questions.drop(key)
-    current = tuple(name for name in waiting if _current(ledger, name))
+    current = tuple(name for name in waiting if usable(ledger, name))
     return current or None
-
-
-def _current(ledger: Ledger, name: str) -> bool:
-    row: Revision | None = ledger.tables.revisions.get((ledger.tenant, name))
-    return row is not None and row.state is RevisionState.CURRENT
 
 
 def withhold(ledger: Ledger, record: ContextRequested, code: Code) -> None:

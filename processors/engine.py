@@ -14,7 +14,7 @@ from turngate.processors.evidence import message_ref, tool_ref
 from turngate.processors.keys import NO_KEYS, Keys
 from turngate.processors.ledger import AsOf, Caches, Ledger
 from turngate.processors.permits import destination
-from turngate.processors.retention import Calendar, forget_room, sweep
+from turngate.processors.retention import Ages, Calendar, forget_room, sweep
 from turngate.processors.rooms import page_arrived, prune
 from turngate.processors.rows import Policies, Tables, Waiting
 from turngate.processors.settling import settle
@@ -43,6 +43,7 @@ class Engine:
         self._tables = Tables()
         self._queue = Queue(self._tables)
         self._calendar = Calendar(self._tables)
+        self._ages = Ages(self._tables)
         self._caches: dict[str, Caches] = {}
         self._as_of: AsOf | None = None
         self._spots: dict[str, Position] = {}
@@ -110,6 +111,7 @@ class Engine:
             self.state.undo(mark)
             self._index()
             raise
+        self._ages.note(self.state.written())
         self.state.keep()
         return out
 
@@ -121,6 +123,7 @@ class Engine:
     def _index(self) -> None:
         self._queue.index()
         self._calendar.index(self._ledger)
+        self._ages.index()
         self._as_of = None
 
     def _arrival(self) -> int:
@@ -157,7 +160,7 @@ class Engine:
                 out += ledger.out
             else:
                 out += self._go_on(key, waiting, handling.time_is_up)
-        sweep(self._tables, self.now, self._ledger)
+        sweep(self._tables, self._ages, self.now, self._ledger)
         return out
 
     def _room_listed(self, tenant: str, agent: str, room: str) -> list[Record]:

@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
+from turngate.processors.agents import already
+from turngate.processors.evidence import evidence_of
 from turngate.processors.ledger import Ledger
-from turngate.processors.rows import Flag
+from turngate.processors.lineage import fed_by
+from turngate.processors.rows import Deleted
 from turngate.processors.sources import REVISION
 from turngate.schemas.inputs import ErasureCommanded
 from turngate.schemas.outputs import ErasureApplied, WriteRefused
@@ -18,13 +21,11 @@ def erase(ledger: Ledger, record: ErasureCommanded) -> None:
 
     The same command again changes nothing.
     """
-    key = (ledger.tenant, record.command)
-    if key in ledger.tables.commands:
+    if already(ledger, record.command):
         return
-    ledger.tables.commands.put(key, Flag(ledger.now))
     refs = _with_all_made_of_them(ledger, _named(ledger, record))
     for ref in sorted(refs):
-        ledger.tables.deleted.put((ledger.tenant, ref), Flag(ledger.now))
+        ledger.tables.deleted.put((ledger.tenant, ref), Deleted(ledger.now, erased=True))
         if ref.startswith(REVISION):
             _purge(ledger, ref[len(REVISION) :])
     _refuse_waiting(ledger, refs)
@@ -33,20 +34,27 @@ def erase(ledger: Ledger, record: ErasureCommanded) -> None:
 
 def _named(ledger: Ledger, record: ErasureCommanded) -> set[str]:
     """The refs that the command itself means."""
-    if record.memory is not None:
-        memory = ledger.tables.memories.get((ledger.tenant, record.memory))
-        return set() if memory is None else {f"{REVISION}{name}" for name in memory.revisions}
     found = set()
-    for (tenant, ref, _), row in ledger.tables.evidence.rows.items():
-        if tenant != ledger.tenant:
+    for (tenant, ref, agent), row in ledger.tables.evidence.rows.items():
+        if tenant != ledger.tenant or evidence_of(ledger, ref, agent) is None:
             continue
-        if row.room == record.room or (record.reader is not None and _by(ledger, row.leaves, record.reader)):
+        authors = _authors(ledger, row.leaves) | ({row.author} - {None})
+        if record.room in (row.room, *_rooms(ledger, row.leaves)) or record.reader in authors:
             found.add(ref)
+    for (tenant, name), revision in ledger.tables.revisions.rows.items():
+        named = (record.room in revision.rooms, record.reader in revision.authors, record.memory == revision.memory)
+        if tenant == ledger.tenant and any(named):
+            found.add(f"{REVISION}{name}")
     return found
 
 
-def _by(ledger: Ledger, leaves: Iterable[str], author: str) -> bool:
-    return any(ledger.leaf(key).author == author for key in leaves)
+def _rooms(ledger: Ledger, leaves: Iterable[str]) -> set[str]:
+    """Where it was said; null where that is not kept, which no erasure names."""
+    return {room for key in leaves if (room := ledger.leaf(key).room) is not None}
+
+
+def _authors(ledger: Ledger, leaves: Iterable[str]) -> set[str]:
+    return {author for key in leaves if (author := ledger.leaf(key).author) is not None}
 
 
 def _made_of(ledger: Ledger) -> Iterator[tuple[str, tuple[str, ...]]]:
@@ -84,9 +92,10 @@ def _purge(ledger: Ledger, revision: str) -> None:
 def _refuse_waiting(ledger: Ledger, refs: set[str]) -> None:
     """A write that waits for its assessment has a text of its own: what is made of the erased is refused."""
     for key, write in sorted(ledger.tables.assessing.rows.items()):
-        made_of = {*write.sources, *(() if write.base is None else (f"{REVISION}{write.base}",))}
-        reached = sorted(made_of & refs)
-        if key[0] == ledger.tenant and reached:
+        if key[0] != ledger.tenant:
+            continue
+        reached = sorted(refs.intersection(fed_by(ledger, write)))
+        if reached:
             ledger.tables.assessing.drop(key)
             reasons = tuple(Reason(code=Code.SOURCE_DELETED, ref=ref) for ref in reached)
             ledger.emit(WriteRefused(tenant=ledger.tenant, at=ledger.now, write=write.write, reasons=reasons))

@@ -7,12 +7,11 @@ from dataclasses import replace
 from turngate.processors.audience import KEYED_UNKNOWN, keyed
 from turngate.processors.bounds import Standing, standing
 from turngate.processors.ledger import Ledger
-from turngate.processors.links import link_marks
-from turngate.processors.origins import proofs
+from turngate.processors.origins import link_marks, proofs
 from turngate.processors.policy import tool_terms
 from turngate.processors.readings import note, values_of
-from turngate.processors.retention import takes_up
-from turngate.processors.rows import Evidence, Flag, LeafRow, Pending
+from turngate.processors.retention import over_age, takes_up
+from turngate.processors.rows import Deleted, Evidence, LeafRow, Pending
 from turngate.schemas.canonical import digest
 from turngate.schemas.inputs import MessageDeleted, MessageObserved, ToolReturned
 from turngate.schemas.outputs import Because, EvidenceRecorded, EvidenceStatus
@@ -53,6 +52,8 @@ def observed(ledger: Ledger, record: MessageObserved) -> None:
     said = () if record.text is None else (record.text,)
     made = replace(
         bounded(ledger, fresh, (*before, *leaves)),
+        author=record.author,
+        person=fresh.person and record.author_kind is AuthorKind.PERSON and fresh.author in (None, record.author),
         quoted=(*fresh.quoted, *range(len(before) + own, len(before) + len(leaves))),
         proves=proofs(ledger, record.room, said),
         links=tuple(dict.fromkeys((*fresh.links, *link_marks(said)))),
@@ -130,7 +131,7 @@ def deleted(ledger: Ledger, record: MessageDeleted) -> None:
     """A message is gone, for every agent; what was made of it keeps its leaves (R-AUD-6)."""
     key = (ledger.tenant, message_ref(record.message))
     if key not in ledger.tables.deleted:
-        ledger.tables.deleted.put(key, Flag(ledger.now))
+        ledger.tables.deleted.put(key, Deleted(ledger.now))
 
 
 def returned(ledger: Ledger, record: ToolReturned) -> bool:
@@ -194,13 +195,17 @@ def _result_leaf(ledger: Ledger, record: ToolReturned, classified: bool) -> str:
 
 
 def evidence_of(ledger: Ledger, ref: str, agent: str) -> Evidence | None:
-    """What the agent knows of a ref."""
-    return ledger.tables.evidence.get((ledger.tenant, ref, agent))
+    """What the agent knows of a ref; past its time that is nothing, whether or not it was removed yet (R-RET-4)."""
+    row: Evidence | None = ledger.tables.evidence.get((ledger.tenant, ref, agent))
+    return None if row is None or over_age(ledger, row.room, row.seen) else row
 
 
 def keep_evidence(ledger: Ledger, ref: str, agent: str, made: Evidence) -> None:
     """Remember the evidence of a ref, and which agents have recorded some (R-AUD-3)."""
-    ledger.tables.evidence.put((ledger.tenant, ref, agent), made)
+    key = (ledger.tenant, ref, agent)
+    if evidence_of(ledger, ref, agent) is None:
+        ledger.tables.evidence.drop(key)  # one that is past its time must not keep its place in the order of age
+    ledger.tables.evidence.put(key, made)
     known_by = ledger.tables.known_by.get((ledger.tenant, ref)) or ()
     if agent not in known_by:
         ledger.tables.known_by.put((ledger.tenant, ref), (*known_by, agent))

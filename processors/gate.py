@@ -8,11 +8,11 @@ from turngate.processors.agents import named, paused
 from turngate.processors.approvals import covers_draft, use
 from turngate.processors.ledger import Ledger
 from turngate.processors.permits import Destination, destination, ends, nowhere
-from turngate.processors.retention import too_old
+from turngate.processors.retention import over_age
 from turngate.processors.rows import Approval, Turn, Waiting, WaitKind
 from turngate.processors.taint import BOTH, arm, of_refs
 from turngate.processors.trial import Tried, best
-from turngate.processors.turns import close, everything, put_turn, turn_of
+from turngate.processors.turns import close, everything, put_turn, read, turn_of
 from turngate.processors.verdicts import authorize, decide
 from turngate.schemas.canonical import digest
 from turngate.schemas.inputs import DeliveryStatus, TurnDelivered, TurnDrafted
@@ -44,7 +44,7 @@ def turn_drafted(ledger: Ledger, draft: TurnDrafted, *, late: bool = False) -> W
 
 def _expose(ledger: Ledger, draft: TurnDrafted, row: Turn) -> None:
     """What a draft exposed arms its conversation, whether it is delivered or not (R-TNT-1)."""
-    bits, _ = of_refs(ledger, draft.agent, draft.room, everything(ledger, draft, row))
+    bits, _ = of_refs(ledger, draft.agent, draft.room, read(ledger, draft, row))
     arm(ledger, draft.agent, draft.room, draft.thread, bits)
 
 
@@ -66,7 +66,7 @@ def _at_once(ledger: Ledger, draft: TurnDrafted) -> Code | None:
         return Code.PAUSED
     if draft.deadline is not None and draft.deadline <= ledger.now:
         return Code.DEADLINE_PASSED
-    if too_old(ledger, draft.room, draft.at):
+    if over_age(ledger, draft.room, draft.at):
         return Code.DEADLINE_PASSED  # R-RET-4
     if not draft.renderings and draft.action is None:
         return Code.NO_RENDERING

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from turngate.processors.agents import already
 from turngate.processors.audience import keyed
 from turngate.processors.ledger import Ledger
 from turngate.processors.lineage import known
-from turngate.processors.rows import Flag, Grant, Revision, Waiting, WaitKind
+from turngate.processors.rows import Grant, Revision, Waiting, WaitKind
 from turngate.processors.sources import REVISION
 from turngate.schemas.inputs import GrantCommanded, GrantOp
 from turngate.schemas.outputs import CommandRefused, GrantChanged, GrantState, RevisionState
@@ -31,10 +32,8 @@ def refuse_command(ledger: Ledger, command: str, code: Code) -> None:
 
 def commanded(ledger: Ledger, record: GrantCommanded) -> Waiting | None:
     """An operator grants or revokes; the same command again changes nothing (R-GRT-3)."""
-    key = (ledger.tenant, record.command)
-    if key in ledger.tables.commands:
+    if already(ledger, record.command):
         return None
-    ledger.tables.commands.put(key, Flag(ledger.now))
     if record.op is GrantOp.REVOKE:
         _revoke(ledger, record)
         return None
@@ -55,6 +54,12 @@ def commanded(ledger: Ledger, record: GrantCommanded) -> Waiting | None:
     return add_grant(ledger, record.command, made)
 
 
+def taken(ledger: Ledger, grant: str) -> bool:
+    """Whether an id is a grant's or an offer's already; agents choose those of requests, operators of commands."""
+    key = (ledger.tenant, grant)
+    return key in ledger.tables.grants or key in ledger.tables.offers
+
+
 def _against(ledger: Ledger, record: GrantCommanded) -> Code | None:
     row: Revision | None = None
     if record.revision is not None:
@@ -63,7 +68,9 @@ def _against(ledger: Ledger, record: GrantCommanded) -> Code | None:
         return Code.BASE_NOT_CURRENT
     if row.over or not row.leaves or not known(ledger, row.leaves):
         return Code.SOURCE_UNKNOWN
-    return None if record.audience is not None and explicit(record.audience) else Code.PARAM_INVALID
+    if record.audience is None or not explicit(record.audience):
+        return Code.PARAM_INVALID
+    return Code.ALREADY_GRANTED if taken(ledger, record.command) else None
 
 
 def explicit(audience: Audience) -> bool:
@@ -92,7 +99,7 @@ def add_grant(ledger: Ledger, grant: str, made: Grant) -> Waiting | None:
 
 def _revoke(ledger: Ledger, record: GrantCommanded) -> None:
     grant = None if record.grant is None else ledger.tables.grants.get((ledger.tenant, record.grant))
-    if record.grant is None or grant is None or grant.state is not GrantState.ACTIVE or grant.agent != record.agent:
+    if record.grant is None or grant is None or grant.state is not GrantState.ACTIVE:
         refuse_command(ledger, record.command, Code.SOURCE_MISSING)
         return
     end_grant(ledger, record.grant, GrantState.REVOKED, "operator")

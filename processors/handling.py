@@ -6,16 +6,16 @@ from turngate.processors import contexts, gate
 from turngate.processors.approvals import withdrawn
 from turngate.processors.erasure import erase
 from turngate.processors.errors import Refused
-from turngate.processors.evidence import deleted, observed, returned, tool_ref
+from turngate.processors.evidence import deleted, evidence_of, message_ref, observed, returned, tool_ref
 from turngate.processors.granting import commanded, grant_ran_out
 from turngate.processors.identity import proven, revoked
 from turngate.processors.ledger import Ledger
-from turngate.processors.memory import assessed, never_assessed, written
+from turngate.processors.memory import assessed, give_up, never_assessed, written
 from turngate.processors.permits import destination
 from turngate.processors.publishing import published
 from turngate.processors.rooms import membership_changed, room_changed
 from turngate.processors.rows import Waiting, WaitKind
-from turngate.processors.sharing import command_in, handled, offer_ran_out, requested
+from turngate.processors.sharing import command_in, consumed, handled, offer_ran_out, requested
 from turngate.processors.taint import arm, of_refs
 from turngate.processors.turns import result_came
 from turngate.schemas import inputs
@@ -80,7 +80,9 @@ def handle(ledger: Ledger, record: Record, topic: str, *, late: bool) -> Waiting
 
 def _observed(ledger: Ledger, record: inputs.MessageObserved) -> None:
     """A command is consumed before inference (R-GRT-5); everything else is evidence."""
-    known = (ledger.tenant, f"message:{record.message}", record.agent) in ledger.tables.evidence
+    if consumed(ledger, record):
+        return
+    known = evidence_of(ledger, message_ref(record.message), record.agent) is not None
     command = None if known else command_in(record)
     if command is None:
         observed(ledger, record)
@@ -122,3 +124,5 @@ def failed(ledger: Ledger, waiting: Waiting) -> None:
         gate.end(ledger, waiting, Code.DECISION_ERROR)
     elif waiting.kind is WaitKind.CONTEXT:
         contexts.withhold(ledger, contexts.waiting_request(ledger, waiting), Code.DECISION_ERROR)
+    elif waiting.kind is WaitKind.WRITE:
+        give_up(ledger, waiting)

@@ -16,7 +16,24 @@ def proven(ledger: Ledger, record: AccountProven) -> None:
     revoked = known is not None
     ledger.tables.proofs.put(key, Proof(record.agent, record.reader, record.subject, record.expires_at, revoked))
     owner = (ledger.tenant, record.agent, record.reader)
-    ledger.tables.proofs_of.put(owner, (*(ledger.tables.proofs_of.get(owner) or ()), record.proof))
+    ledger.tables.proofs_of.put(owner, (*_still_needed(ledger, owner), record.proof))
+
+
+def _still_needed(ledger: Ledger, owner: tuple[str, str, str]) -> list[str]:
+    """An account's proofs but for those that have ended and say no more than a later one: removed, lest they pile up.
+
+    The last of each subject stays, since it tells `proof_not_live` from never having been proven.
+    """
+    kept: list[str] = []
+    said: set[str] = set()
+    for proof in reversed(ledger.tables.proofs_of.get(owner) or ()):
+        row = ledger.tables.proofs.rows[ledger.tenant, proof]
+        if row.subject in said and row.expires_at <= ledger.now:
+            ledger.tables.proofs.drop((ledger.tenant, proof))
+        else:
+            kept.append(proof)
+        said.add(row.subject)
+    return kept[::-1]
 
 
 def revoked(ledger: Ledger, record: ProofRevoked) -> None:

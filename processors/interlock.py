@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from turngate.processors.actions import MESSAGE, internal, persons_word
 from turngate.processors.evidence import evidence_of
 from turngate.processors.ledger import Ledger
-from turngate.processors.links import allowed, hosts, link_mark, link_marks, links
+from turngate.processors.links import allowed, hosts, links
+from turngate.processors.origins import link_mark, link_marks
 from turngate.processors.rows import Revision
 from turngate.processors.sources import REVISION, source
 from turngate.processors.spelling import fits_text

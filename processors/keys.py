@@ -7,7 +7,7 @@ import hashlib
 import hmac
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 #: A share code: twelve characters of RFC 4648's base32 alphabet, at least one of them a digit; 58 bits (R-GRT-2).
 CODE_LENGTH = 12
@@ -28,7 +28,7 @@ class Keys:
     Raises `KeysError` where a secret has another length or `current` is none of the ids.
     """
 
-    secrets: Mapping[str, Mapping[str, bytes]]
+    secrets: Mapping[str, Mapping[str, bytes]] = field(repr=False)
     current: str
 
     def __post_init__(self) -> None:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from turngate.processors.evidence import tool_ref
+from turngate.processors.evidence import evidence_of, tool_ref
 from turngate.processors.ledger import Ledger
-from turngate.processors.rows import Context, Revision
+from turngate.processors.rows import Context
 from turngate.processors.sources import REVISION, as_seen, source
 from turngate.processors.turns import turn_of
 from turngate.schemas.inputs import MemoryKind, MemoryWrite, WriteBy
@@ -29,7 +29,7 @@ class Lineage:
 class TurnEvidence:
     """What a turn saw before it wrote: its triggers, what its contexts permitted, and its tools' results.
 
-    `rooms`: those it asked from. `answered`: at least one of its context requests was seen and answered.
+    `rooms`: those it asked from. `answered`: at least one of its agent's context requests was seen and answered.
     """
 
     triggers: tuple[str, ...]
@@ -51,7 +51,7 @@ def of_turn(ledger: Ledger, turn: str | None, agent: str) -> TurnEvidence:
         tuple(dict.fromkeys(ref for c in contexts for ref in c.permitted or ())),
         tuple(dict.fromkeys(tool_ref(call) for call, _ in row.results)),
         tuple(dict.fromkeys(c.room for c in contexts if c.agent == agent)),
-        answered=any(c.permitted is not None for c in contexts),
+        answered=any(c.permitted is not None and c.agent == agent for c in contexts),
     )
 
 
@@ -60,16 +60,20 @@ def asked_from(ledger: Ledger, write: MemoryWrite) -> tuple[str, ...]:
     return of_turn(ledger, write.turn, write.agent).rooms if write.room is None else (write.room,)
 
 
-def lineage(ledger: Ledger, write: MemoryWrite, kind: MemoryKind, base: Revision | None) -> Lineage:
-    """The evidence of what a write makes."""
+def fed_by(ledger: Ledger, write: MemoryWrite) -> tuple[str, ...]:
+    """Every ref that fed a write, each once: its base, its sources, and what its turn saw (R-EVI-2)."""
     refs = ([] if write.base is None else [f"{REVISION}{write.base}"]) + list(write.sources)
-    unknown = False
     if not public_document(ledger, write):
         turn = of_turn(ledger, write.turn, write.agent)
         refs += [*turn.triggers, *turn.permitted, *turn.results]
-        unknown = write.by is WriteBy.TURN and not turn.answered
-    refs = list(dict.fromkeys(refs))
-    unknown = unknown or any(_missing(ledger, ref, write.agent) for ref in refs)
+    return tuple(dict.fromkeys(refs))
+
+
+def lineage(ledger: Ledger, write: MemoryWrite, kind: MemoryKind) -> Lineage:
+    """The evidence of what a write makes."""
+    refs = fed_by(ledger, write)
+    unheard = write.by is WriteBy.TURN and not of_turn(ledger, write.turn, write.agent).answered
+    unknown = unheard or any(_missing(ledger, ref, write.agent) for ref in refs)
     seen = as_seen(ledger, refs, write.agent)
     restrictions = {room for ref in refs for room in _restrictions(ledger, ref, write.agent)}
     if write.restrict or kind is MemoryKind.TRANSCRIPT:  # R-MEM-4
@@ -79,7 +83,7 @@ def lineage(ledger: Ledger, write: MemoryWrite, kind: MemoryKind, base: Revision
     if unknown or (restrictions and not seen):
         seen.append(ledger.unknown_leaf(write.agent))
     over = any(_over(ledger, ref, write.agent) for ref in refs)
-    return made_of(ledger, write, kind, tuple(seen), restrictions, over=over, sources=tuple(refs))
+    return made_of(ledger, write, kind, tuple(seen), restrictions, over=over, sources=refs)
 
 
 def made_of(
@@ -114,6 +118,33 @@ def _bound(ledger: Ledger, key: str, united: set[str], *, world: bool) -> str:
         untrusted=leaf.untrusted or world,
     )
     return key if made == leaf else ledger.keep_leaf(made)
+
+
+@dataclass(frozen=True, slots=True)
+class Origins:
+    """Where, and by whom, was said or read what something is made of."""
+
+    rooms: tuple[str, ...]
+    authors: tuple[str, ...]
+
+
+def origins(ledger: Ledger, refs: Iterable[str], agent: str) -> Origins:
+    """The rooms and authors behind these refs, through whatever revisions and quotes there are between (R-RET-3)."""
+    rooms: set[str] = set()
+    authors: set[str] = set()
+    for ref in refs:
+        if ref.startswith(REVISION):
+            revision = ledger.tables.revisions.get((ledger.tenant, ref[len(REVISION) :]))
+            if revision is not None:
+                rooms.update(revision.rooms)
+                authors.update(revision.authors)
+            continue
+        evidence = evidence_of(ledger, ref, agent)
+        if evidence is not None:
+            leaves = [ledger.leaf(key) for key in evidence.leaves]
+            rooms.update({evidence.room, *(leaf.room for leaf in leaves if leaf.room is not None)})
+            authors.update(leaf.author for leaf in leaves if leaf.author is not None)
+    return Origins(tuple(sorted(rooms)), tuple(sorted(authors)))
 
 
 def public_document(ledger: Ledger, write: MemoryWrite) -> bool:

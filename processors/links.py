@@ -7,7 +7,6 @@ is one is told by its last label (Public Suffix List, read at import): Slack lin
 
 from __future__ import annotations
 
-import hashlib
 import re
 from collections.abc import Container, Iterable, Iterator
 from dataclasses import dataclass
@@ -15,7 +14,7 @@ from dataclasses import dataclass
 from ada_url import URL
 from publicsuffixlist import PublicSuffixList
 
-from turngate.processors.spelling import fits_text, unescape
+from turngate.processors.spelling import unescape
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,27 +35,33 @@ _WEB = ("http://", "https://")
 
 #: Slack's own form: `<url>`, `<url|label>`; `<@U1>`, `<#C1|name>`, `<!here>` are no links, but a date may contain one.
 _ANGLE = re.compile(r"<([^<>\n]+)>")
-_SCHEME = re.compile(r"[a-z][a-z0-9+.-]{1,30}:(?=\S)", re.IGNORECASE)
+_SCHEME = re.compile(r"[a-z][a-z0-9+.-]{1,30}:(?=[^\s:])", re.IGNORECASE)
+#: What a link in plain text goes on with; a `>` belongs to it, as in GitHub's autolinks.
+_ON = r"(?:[^\s<]|[\x1c-\x1f\x85])"
+#: Whether anything stands behind a scheme.
+_AFTER_SLASHES = re.compile(r":[/\\]*[^/\\]")
 #: In plain text: any scheme with two slashes, which a browser takes either way, and those that do without.
 _URL = re.compile(
-    r"(?:[a-z][a-z0-9+.-]{1,30}:(?=[/\\]{2})|(?:https?|wss?|ftp|mailto|tel|sms|callto|skype|sip|sips|xmpp|magnet|geo)"
-    r":(?=[^\s<>]))[^\s<>]+",
+    r"(?:[a-z][a-z0-9+.-]{1,30}:(?=[/\\]{2})|(?:https?|wss?|ftp|mailto|tel|sms|callto|skype|sips?|xmpp|magnet|geo):)"
+    rf"[/\\]*{_ON}+",
     re.IGNORECASE,
 )
 _DOT = "[.\u3002\uff0e\uff61]"
 #: Nobody sees these, and a browser leaves them out of a host.
 _UNSEEN = "\u00ad\u200b\u200c\u200d\u2060\ufeff"
-_TAIL = r"(?::[0-9]+)?(?:[/?#\\][^\s<>]*)?"
-_BARE = re.compile(rf"(?<![\w{_UNSEEN}])((?:[\w{_UNSEEN}-]+{_DOT})+[\w{_UNSEEN}-]+)({_TAIL})")
+_TAIL = rf"(?:{_DOT}(?=[:/?#\\]))?(?::[0-9]+)?(?:[/?#\\]{_ON}*)?"
+_BARE = re.compile(rf"(?<![\w{_UNSEEN}-])((?:[\w{_UNSEEN}-]+{_DOT})+[\w{_UNSEEN}-]+)({_TAIL})")
 _QUAD = re.compile(r"[0-9]{1,3}(?:\.[0-9]{1,3}){3}")
-_MAIL = re.compile(rf"(?<![\w.!#$%&'*+/=?^`{{|}}~@-])([\w.!#$%&'*+=^`{{|}}~-]+@(?:[\w-]+{_DOT})+[\w-]+)({_TAIL})(?!@)")
+_MAIL = re.compile(
+    rf"(?<![\w.!#$%&'*+/=?^`{{|}}~@-])([\w.!#$%&'*+=^`{{|}}~-]+@(?:[\w-]+{_DOT})+[\w-]+)(?!{_DOT}?[\w@-])({_TAIL})"
+)
 #: What ends a sentence or closes a quotation is not of the link before it, nor is a bracket opened outside of it.
 _TRAILING = frozenset(".,;:!?'\"…”’»›、。，！？；：>")
 _BRACKETS = {")": "(", "]": "[", "}": "{"}
 #: Slack's marks for bold, italic, struck out and code; of a link only if they do not also stand before it.
 _MARKS = frozenset("*_~`")
 #: Where else a source's link may end: what is exposed by that is shorter than what stands there.
-_CUTS = re.compile("[\"'`|()\\[\\]{},;*]")
+_CUTS = "\"'`|()[]{},;*>"
 
 
 def links(text: str) -> tuple[Link, ...]:
@@ -70,18 +75,9 @@ def exposed(text: str) -> frozenset[str]:
     for found, plain in _found(text):
         urls.add(_link(found).url)
         if plain:
-            urls.update(_link(_stripped(found[: cut.start()], "")).url for cut in _CUTS.finditer(found) if cut.start())
+            cuts = {at for at in map(found.find, _CUTS) if at > 0}
+            urls.update(_link(_stripped(found[:at], "")).url for at in cuts)
     return frozenset(urls)
-
-
-def link_mark(url: str) -> str:
-    """Under what a URL is remembered: 128 bits of its SHA-256."""
-    return hashlib.sha256(url.encode("utf-8", "surrogatepass")).hexdigest()[:32]
-
-
-def link_marks(texts: Iterable[str]) -> tuple[str, ...]:
-    """The marks of all URLs that these source texts expose, without those texts that are too long to be looked through."""
-    return tuple(sorted({link_mark(url) for text in texts if fits_text(text) for url in exposed(text)}))
 
 
 def hosts(names: Iterable[str]) -> frozenset[str]:
@@ -121,38 +117,41 @@ def _found(text: str) -> Iterator[tuple[str, bool]]:
 
 def _plain(text: str) -> Iterator[tuple[str, bool]]:
     """The links of a text without Slack's own form: with a scheme, then what is left without one."""
-    text = unescape(text.replace("&lt;", "\n"))
-    rest, at = [], 0
-    for match in _URL.finditer(text):
-        yield _stripped(match[0], text[match.start() - 1 : match.start()]), True
-        rest.append(text[at : match.start()])
-        at = match.end()
-    rest.append(text[at:])
-    for part in rest:
-        if "." in part or re.search(_DOT, part):
-            yield from ((f"http://{bare}", True) for bare in _without_scheme(part))
+    text = text.replace("&lt;", "\n")
+    for part, match in _between(text, _URL):
+        yield from ((f"http://{bare}", True) for bare in _without_scheme(part))
+        if match is not None:
+            found = _stripped(unescape(match[0]), text[match.start() - 1 : match.start()])
+            if not found.endswith((":", "/", "\\")) or _AFTER_SLASHES.search(found):
+                yield found, True
 
 
 def _without_scheme(text: str) -> Iterator[str]:
     """Bare domains, and what looks like a mail address but goes on like a URL, whose host is behind the at sign."""
-    rest, at = [], 0
-    for match in _MAIL.finditer(text):
-        if not _is_domain(match[1].rpartition("@")[2]):
-            continue
-        if match[2]:
-            yield _stripped(match[0], "")
-        rest.append(text[at : match.start()])
-        at = match.end()
-    rest.append(text[at:])
-    for part in rest:
+    for part, mail in _between(text, _MAIL):
         for match in _BARE.finditer(part):
-            before = part[match.start() - 1 : match.start()] or match[1][:1]
-            name, tail = match[1].strip("_-"), match[2]
+            before = match[1][0] if match[1][0] in _MARKS else part[match.start() - 1 : match.start()]
+            name, tail = match[1].strip("_-"), unescape(match[2])
             cut = _domain_within(name)
             if cut is not None:
                 yield _stripped(cut + (tail if cut == name else ""), before)
             elif tail and _QUAD.fullmatch(name):
                 yield _stripped(name + tail, before)
+        if mail is not None:
+            whole = _stripped(unescape(mail[0]), "")
+            if not _is_domain(mail[1].rpartition("@")[2]):
+                yield from _without_scheme(mail[0].replace("@", " "))
+            elif len(whole) > len(mail[1]):
+                yield whole
+
+
+def _between(text: str, form: re.Pattern[str]) -> Iterator[tuple[str, re.Match[str] | None]]:
+    """What stands before each match, with the match; at last what stands behind them all."""
+    at = 0
+    for match in form.finditer(text):
+        yield text[at : match.start()], match
+        at = match.end()
+    yield text[at:], None
 
 
 def _domain_within(name: str) -> str | None:
@@ -171,13 +170,14 @@ def _is_domain(name: str) -> bool:
 
 def _stripped(url: str, before: str) -> str:
     """A link out of plain text, without the marks that end its sentence, bracket, quotation or emphasis."""
+    surplus = {closing: url.count(closing) - url.count(opening) for closing, opening in _BRACKETS.items()}
     end = len(url)
     while end:
         last = url[end - 1]
-        opening = _BRACKETS.get(last)
-        if opening is not None:
-            if url.count(last, 0, end) <= url.count(opening, 0, end):
+        if last in _BRACKETS:
+            if surplus[last] <= 0:
                 break
+            surplus[last] -= 1
         elif last not in _TRAILING and not (last in _MARKS and last == before):
             break
         end -= 1

@@ -7,10 +7,10 @@ from dataclasses import replace
 from turngate.processors.agents import named
 from turngate.processors.audience import keyed
 from turngate.processors.ledger import Ledger
-from turngate.processors.lineage import Lineage, asked_from, doubtful, known, lineage, made_of, of_turn
+from turngate.processors.lineage import Lineage, asked_from, doubtful, fed_by, known, lineage, made_of, of_turn, origins
 from turngate.processors.permits import destination, judge, nowhere, reasons
 from turngate.processors.rows import Flag, LeafRow, Memory, Revision, Waiting, WaitKind
-from turngate.processors.sources import REVISION, source
+from turngate.processors.sources import REVISION, erased, source
 from turngate.schemas.inputs import Label, MemoryKind, MemoryWrite, SensitivityAssessed, WriteBy, WriteOp
 from turngate.schemas.outputs import Because, RevisionRecorded, RevisionState, WriteRefused
 from turngate.schemas.shapes import Code, Reason, Scope
@@ -64,14 +64,24 @@ def never_assessed(ledger: Ledger, waiting: Waiting) -> None:
         _after_waiting(ledger, write, None)
 
 
+def give_up(ledger: Ledger, waiting: Waiting) -> None:
+    """Taking it up failed: it is refused, and its text does not stay (R-RUN-6)."""
+    key = (ledger.tenant, waiting.subject)
+    write = ledger.tables.assessing.get(key)
+    if write is not None:
+        ledger.tables.assessing.drop(key)
+        _refuse(ledger, write, [Reason(code=Code.DECISION_ERROR)])
+
+
 def _after_waiting(ledger: Ledger, write: MemoryWrite, label: Label | None) -> str | None:
     """Take up what waited, if its base is still current; an assessment can only restrict it.
 
     Who may read what it is made of was asked when it came.
     """
     code = _first_code(ledger, write, operators_topic=write.by is WriteBy.OPERATOR)
-    if code is not None:
-        _refuse(ledger, write, [Reason(code=code)])
+    against = _made_of_erased(ledger, write) if code is None else [Reason(code=code)]
+    if against:
+        _refuse(ledger, write, against)
         return None
     if label is not Label.ORDINARY:
         write = write.model_copy(update={"restrict": True})
@@ -102,7 +112,7 @@ def _against(ledger: Ledger, record: MemoryWrite, *, operators_topic: bool) -> l
     staged = [ref for ref in record.sources if record.op not in _ACTS and _staged(ledger, ref)]
     if staged:
         return [Reason(code=Code.REVISION_STAGED, ref=ref) for ref in staged]
-    against = _readable(ledger, record)
+    against = _readable(ledger, record) or _made_of_erased(ledger, record)
     if against:
         return against
     mixed = _mixed(ledger, record) if record.by is WriteBy.DREAM else None
@@ -200,23 +210,29 @@ def _readable_in(ledger: Ledger, record: MemoryWrite, refs: list[str], room: str
     return [reason for ref in refs for reason in reasons(ref, judge(ledger, ref, hearer), None)]
 
 
+def _made_of_erased(ledger: Ledger, record: MemoryWrite) -> list[Reason]:
+    """A text that was made of what an operator has erased since is not taken in again, whoever wrote it (R-RET-3)."""
+    refs = () if record.op in _ACTS else fed_by(ledger, record)
+    return [Reason(code=Code.SOURCE_DELETED, ref=ref) for ref in refs if erased(ledger, ref)]
+
+
 def _mixed(ledger: Ledger, record: MemoryWrite) -> Reason | None:
     """A dream is made of one audience, known, with one set of restrictions (R-EVI-9)."""
     refs = ([] if record.base is None else [f"{REVISION}{record.base}"]) + list(record.sources)
-    kinds: set[frozenset[tuple[str, tuple[str, ...]]]] = set()
+    kinds: set[frozenset[tuple[str, tuple[str, ...], tuple[str, ...]]]] = set()
     for ref in refs:
         found = source(ledger, ref, record.agent)
         if found is None or not found.leaves or not known(ledger, found.leaves):
             return Reason(code=Code.DREAM_MIXED_AUDIENCE, ref=ref)
         rows = [ledger.leaf(key) for key in found.leaves]
-        kinds.add(frozenset((row.audience, row.restrictions) for row in rows))
+        kinds.add(frozenset((row.audience, row.each, row.restrictions) for row in rows))
     return None if len(kinds) <= 1 else Reason(code=Code.DREAM_MIXED_AUDIENCE)
 
 
 def _tainted(ledger: Ledger, record: MemoryWrite) -> Code | None:
     """A rule from doubtful evidence (R-MEM-3), or a belief evicted by it (R-MEM-5, R-MEM-7)."""
     if record.op not in _ACTS and _kind(ledger, record) is MemoryKind.RULE and record.by is not WriteBy.OPERATOR:
-        made = lineage(ledger, record, MemoryKind.RULE, _base(ledger, record))
+        made = lineage(ledger, record, MemoryKind.RULE)
         trusted = not any(ledger.leaf(key).untrusted for key in made.leaves)
         if made.over or not made.leaves or not known(ledger, made.leaves) or not trusted:
             return Code.TAINTED_RULE
@@ -224,7 +240,7 @@ def _tainted(ledger: Ledger, record: MemoryWrite) -> Code | None:
     shown = (*record.sources, *turn.triggers, *turn.permitted)
     if record.by is WriteBy.CORRECTION and doubtful(ledger, shown, record.agent):
         return Code.TAINTED_CORRECTION
-    if record.op is WriteOp.FORGET and record.by in (WriteBy.TURN, WriteBy.CORRECTION):
+    if record.op is WriteOp.FORGET and record.by is not WriteBy.OPERATOR:
         row = ledger.tables.revisions.rows[ledger.tenant, record.revision]
         refs = (*turn.triggers, *turn.permitted, *turn.results)
         if row.kind in _STAGED and doubtful(ledger, refs, record.agent):
@@ -253,8 +269,11 @@ def _take_up(ledger: Ledger, record: MemoryWrite, notes: tuple[str, ...]) -> Non
 def _make(ledger: Ledger, record: MemoryWrite, notes: tuple[str, ...]) -> None:
     """A new revision: current, or staged until an operator promotes it."""
     kind, base = _kind(ledger, record), _base(ledger, record)
-    made = lineage(ledger, record, kind, base)
-    staged = kind in _STAGED and record.by is not WriteBy.OPERATOR
+    made = lineage(ledger, record, kind)
+    said = origins(ledger, made.sources, record.agent)
+    # Whatever it is called, what takes a belief's place waits for an operator as another belief would (R-MEM-7).
+    belief = kind in _STAGED or (base is not None and base.kind in _STAGED)
+    staged = belief and record.by is not WriteBy.OPERATOR
     keeps = kind is MemoryKind.TRANSCRIPT and record.base is not None
     row = Revision(
         agent=record.agent,
@@ -268,6 +287,8 @@ def _make(ledger: Ledger, record: MemoryWrite, notes: tuple[str, ...]) -> None:
         over=made.over,
         restrictions=made.restrictions,
         sources=made.sources,
+        rooms=said.rooms,
+        authors=said.authors,
         room=record.room,
         text=record.text,
         turn=record.turn if record.by is WriteBy.TURN else None,
@@ -275,8 +296,7 @@ def _make(ledger: Ledger, record: MemoryWrite, notes: tuple[str, ...]) -> None:
     )
     ledger.tables.revisions.put((ledger.tenant, record.revision), row)
     key = (ledger.tenant, record.memory)
-    memory = ledger.tables.memories.get(key) or Memory(record.agent, None, ())
-    memory = replace(memory, revisions=(*memory.revisions, record.revision))
+    memory = ledger.tables.memories.get(key) or Memory(record.agent, None)
     if not staged:
         _retire(ledger, memory.current, record)
         memory = replace(memory, current=record.revision)
@@ -322,12 +342,12 @@ def _reviewed(ledger: Ledger, record: MemoryWrite, row: Revision) -> Lineage:
 
 
 def _retire(ledger: Ledger, revision: str | None, record: MemoryWrite) -> None:
-    """A revision is current no more; its text goes, but a transcript keeps what it replaced (R-MEM-4)."""
+    """A revision is current no more; its text goes, but an amended transcript keeps what it replaced (R-MEM-4)."""
     if revision is None:
         return
     key = (ledger.tenant, revision)
     row = ledger.tables.revisions.rows[key]
-    text = row.text if row.kind is MemoryKind.TRANSCRIPT else None
+    text = row.text if row.kind is MemoryKind.TRANSCRIPT and record.op not in _ACTS else None
     by = record.turn if record.by is WriteBy.TURN else None
     ledger.tables.revisions.put(key, replace(row, state=RevisionState.RETIRED, text=text, retired_by=by))
 

@@ -8,11 +8,13 @@ between them.
 from __future__ import annotations
 
 import base64
+import hashlib
 import hmac
 import re
 from collections.abc import Iterable, Iterator
 
 from turngate.processors.ledger import Ledger
+from turngate.processors.links import exposed
 from turngate.processors.rows import Evidence
 from turngate.processors.spelling import fits_text, unescape
 from turngate.processors.values import Kind, Value, form_of, loose, readings_in
@@ -27,8 +29,18 @@ _ANEW = re.compile("[:/]")
 _OF_EVIDENCE = frozenset({Origin.PERSON, Origin.READ, Origin.IDENTITY})
 
 
+def link_mark(url: str) -> str:
+    """Under what a URL is remembered: 128 bits of its SHA-256."""
+    return hashlib.sha256(url.encode("utf-8", "surrogatepass")).hexdigest()[:32]
+
+
+def link_marks(texts: Iterable[str]) -> tuple[str, ...]:
+    """The marks of all URLs that source texts expose (R-TNT-5), but of texts too long to be looked through."""
+    return tuple(sorted({link_mark(url) for text in texts if fits_text(text) for url in exposed(text)}))
+
+
 def proofs(ledger: Ledger, room: str, texts: Iterable[str]) -> tuple[str, ...]:
-    """The marks of these texts, of the types that the room's skills take from persons and readings; none without key."""
+    """The marks of these texts, of the types that the room's skills take from evidence; none without a key."""
     kinds = _wanted(ledger, room)
     key = next(iter(ledger.keys.fingerprint_keys(ledger.tenant)), None)
     if not kinds or key is None:

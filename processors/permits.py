@@ -80,7 +80,7 @@ def judge(ledger: Ledger, ref: str, to: Destination, exempt: Exempt = NOTHING_EX
     """Whether the destination may hear a ref: every one of its leaves must be permitted (R-AUD-3)."""
     found = source(ledger, ref, to.agent, exempt)
     if found is None:
-        return Judged(None, (absent(ledger, ref),))
+        return Judged(None, (absent(ledger, ref, to.agent),))
     codes: dict[Code, None] = dict.fromkeys(found.codes)
     if any(room != to.room for room in found.restrictions):
         codes[Code.RESTRICTED_TO_CONVERSATION] = None
@@ -89,8 +89,7 @@ def judge(ledger: Ledger, ref: str, to: Destination, exempt: Exempt = NOTHING_EX
     elif not found.leaves:
         codes[Code.SOURCE_UNKNOWN] = None
     own_words = False
-    helped: dict[str, None] = {}
-    proofs: dict[str, None] = {}
+    help_of: dict[tuple[str | None, str | None], Help] = {}
     known = _known_codes(ledger, to)
     for key in found.leaves:
         against = known.get(key)
@@ -98,12 +97,17 @@ def judge(ledger: Ledger, ref: str, to: Destination, exempt: Exempt = NOTHING_EX
             against = known[key] = leaf_codes(ledger, key, to)
         own_words = own_words or against[1]
         for code in against[0]:
-            beside: Code | None = code
             if code is Code.AUDIENCE_NOT_SUBSET:
-                beside = _otherwise(ledger, ledger.leaf(key), found.revision, to, helped, proofs)
-            if beside is not None:
-                codes[beside] = None
-    return Judged(found, tuple(codes), own_words, tuple(helped), tuple(proofs))
+                leaf = ledger.leaf(key)
+                asked = (_alone(ledger.audience(leaf.audience)), leaf.via)
+                if asked not in help_of:
+                    help_of[asked] = _help(ledger, to, *asked, found.revision)
+            else:
+                codes[code] = None
+    codes |= {help.against: None for help in help_of.values() if help.against is not None}
+    grants = dict.fromkeys(help.grant for help in help_of.values() if help.grant is not None)
+    proofs = dict.fromkeys(proof for help in help_of.values() for proof in help.proofs)
+    return Judged(found, tuple(codes), own_words, tuple(grants), tuple(proofs))
 
 
 def _known_codes(ledger: Ledger, to: Destination) -> dict[str, tuple[tuple[Code, ...], bool]]:
@@ -145,35 +149,38 @@ def _own_word(leaf: LeafRow, to: Destination) -> bool:
     return leaf.open and leaf.room == to.room and leaf.agent == to.agent
 
 
-def _otherwise(
-    ledger: Ledger,
-    leaf: LeafRow,
-    revision: str | None,
-    to: Destination,
-    helped: dict[str, None],
-    proofs: dict[str, None],
-) -> Code | None:
-    """What permits a leaf whose audience does not, noted: two live proofs or a live grant; else the code against it."""
-    other = _alone(ledger.audience(leaf.audience))
-    if other is not None and to.sole is not None:  # R-IDN-2
+@dataclass(frozen=True, slots=True)
+class Help:
+    """What permits a leaf whose audience does not: two live proofs or a live grant; else the code against it."""
+
+    against: Code | None = None
+    grant: str | None = None
+    proofs: tuple[str, ...] = ()
+
+
+def _help(ledger: Ledger, to: Destination, other: str | None, via: str | None, revision: str | None) -> Help:
+    """Whether identity (R-IDN-2) or a grant (R-GRT-7) permits a leaf, seen `via` a revision, or exposed as `revision`.
+
+    `other` is the one reader of the leaf's audience, where there is exactly one. All leaves of a ref of which the two
+    are the same have the same answer.
+    """
+    if other is not None and to.sole is not None:
         live = continuity(ledger, to.agent, other, to.sole)
         if live is not None:
-            proofs.update(dict.fromkeys(live))
-            return None
+            return Help(proofs=live)
     dead: Code | None = None
-    for name in dict.fromkeys(r for r in (revision, leaf.via) if r is not None):
+    for name in dict.fromkeys(r for r in (revision, via) if r is not None):
         for grant_id in sorted(ledger.tables.grants_of.get((ledger.tenant, name)) or ()):
             grant: Grant = ledger.tables.grants.rows[ledger.tenant, grant_id]
             audience = ledger.audience(grant.audience)
             if grant.agent != to.agent or not ledger.caches.sets.within(to.audience, to.key, audience, grant.audience):
                 continue
             if grant.state is GrantState.ACTIVE:
-                helped[grant_id] = None
-                return None
+                return Help(grant=grant_id)
             dead = Code.GRANT_REVOKED if grant.state is GrantState.REVOKED else dead or Code.GRANT_EXPIRED
     if dead is None and other is not None and to.sole is not None and lapsed(ledger, to.agent, other, to.sole):
         dead = Code.PROOF_NOT_LIVE
-    return dead or Code.AUDIENCE_NOT_SUBSET
+    return Help(dead or Code.AUDIENCE_NOT_SUBSET)
 
 
 def _alone(audience: Audience) -> str | None:

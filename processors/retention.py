@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Iterator
-from itertools import islice
-from typing import TypeVar
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, TypeVar
 
 from turngate.processors.ledger import Ledger
 from turngate.processors.readings import forget
 from turngate.processors.rows import Started, Tables
-from turngate.processors.state import Key
+from turngate.processors.state import Key, Table
 from turngate.schemas.outputs import Forgotten, RoomForgotten
 
 #: So many rows past their time are removed with one record, so that no record waits for a long clean-up.
@@ -18,14 +17,14 @@ _SWEEP = 64
 R = TypeVar("R")
 
 
-def too_old(ledger: Ledger, room: str, at: int) -> bool:
-    """Whether what happened at `at` is not taken up any more, so that no id need be kept longer (R-RET-4)."""
-    return ledger.now - at >= ledger.policy(room).settings.retention.messages
+def over_age(ledger: Ledger, room: str, since: int) -> bool:
+    """Whether what happened or was observed at `since` counts no more, nor is taken up any more (R-RET-4)."""
+    return ledger.now - since >= ledger.policy(room).settings.retention.messages
 
 
 def takes_up(ledger: Ledger, ref: str, agent: str, room: str, at: int) -> bool:
     """Whether an observation or result is new: neither too old nor one that was forgotten with its room."""
-    return not too_old(ledger, room, at) and (ledger.tenant, ref, agent) not in ledger.tables.gone
+    return not over_age(ledger, room, at) and (ledger.tenant, ref, agent) not in ledger.tables.gone
 
 
 def room_ends(ledger: Ledger, room: str, row: Started) -> int:
@@ -101,8 +100,7 @@ def forget_room(ledger: Ledger, room: str, said: list[Key]) -> None:
     for known in said:
         evidence = tables.evidence.get(known)
         if evidence is not None and evidence.room == room:
-            tables.evidence.drop(known)
-            tables.known_by.drop((known[0], known[1]))
+            _drop_evidence(tables, known)
             tables.gone.put(known, max(evidence.at, ledger.now) + retention.messages)
     log = ledger.room_log(room)
     for agent in log.agents:
@@ -125,20 +123,83 @@ def _forget_listings(ledger: Ledger, agent: str, room: str) -> None:
     tables.rosters.drop(key)
 
 
-def sweep(tables: Tables, now: int, ledger_of: Callable[[str], Ledger]) -> None:
+class Ages:
+    """Rows that are removed some time after they came, the oldest first: an index over the rows, made anew on demand.
+
+    The order is that of age and key, never that in which a table happens to hold its rows: after a restart that is
+    another, and the same rows must be removed with the same record (R-RUN-3).
+    """
+
+    def __init__(self, tables: Tables) -> None:
+        self._ages: dict[str, Callable[[Any], int]] = {
+            tables.evidence.name: lambda row: int(row.seen),
+            tables.gone.name: int,
+            tables.contexts.name: lambda row: int(row.seen),
+            tables.turns.name: lambda row: int(row.seen),
+        }
+        self._tables = tables
+        self._heaps: dict[str, list[tuple[int, Key]]] = {}
+        self.index()
+
+    def index(self) -> None:
+        """Find anew how old everything is, after the rows were loaded or undone."""
+        for name, age in self._ages.items():
+            rows = self._tables.state.tables[name].rows
+            heap = self._heaps[name] = [(age(row), key) for key, row in rows.items()]
+            heapq.heapify(heap)
+
+    def note(self, written: Iterable[tuple[str, Key, Any]]) -> None:
+        """Note rows that are new, or as of another time than before."""
+        for name, key, before in written:
+            age = self._ages.get(name)
+            row = None if age is None else self._tables.state.tables[name].rows.get(key)
+            if age is not None and row is not None and (before is None or age(before) != age(row)):
+                heapq.heappush(self._heaps[name], (age(row), key))
+
+    def over(self, table: Table[R], until: Callable[[Key, R], int | None], now: int) -> Iterator[tuple[Key, R]]:
+        """A few rows whose time is over; the first that is not, or has no end (None), ends the search."""
+        heap, age = self._heaps[table.name], self._ages[table.name]
+        for _ in range(_SWEEP):
+            if not heap:
+                return
+            seen, key = heap[0]
+            row = table.get(key)
+            if row is not None and age(row) == seen:
+                end = until(key, row)
+                if end is None or end > now:
+                    return
+                heapq.heappop(heap)
+                yield key, row
+            else:
+                heapq.heappop(heap)
+
+
+def sweep(tables: Tables, ages: Ages, now: int, ledger_of: Callable[[str], Ledger]) -> None:
     """Remove a few rows whose time is over and that no decision looks at any more, the oldest first (R-RET-4)."""
-    for key in list(_over(tables.evidence.rows, now, lambda k, row: _kept(ledger_of, k, row.room, row.seen))):
-        row = tables.evidence.rows[key]
-        tables.evidence.drop(key)
-        tables.known_by.drop((key[0], key[1]))
+    for key, row in ages.over(tables.evidence, lambda k, row: _kept(ledger_of, k, row.room, row.seen), now):
+        _drop_evidence(tables, key)
         if row.at > row.seen:  # told before its own time: a redelivery would be taken up
             tables.gone.put(key, _kept(ledger_of, key, row.room, row.at))
-    for key in list(_over(tables.gone.rows, now, lambda _, until: until)):
+    for key, _ in ages.over(tables.gone, lambda _, until: until, now):
         tables.gone.drop(key)
-    for key in list(_over(tables.contexts.rows, now, lambda k, row: row.seen + _log(ledger_of, k))):
+    # What still waits is looked at once more, however short a time the policy keeps it.
+    for key, _ in ages.over(
+        tables.contexts, lambda k, row: None if row.waiting else row.seen + _log(ledger_of, k), now
+    ):
         tables.contexts.drop(key)
-    for key in list(_over(tables.turns.rows, now, lambda k, row: row.seen + _log(ledger_of, k))):
+    for key, _ in ages.over(tables.turns, lambda k, row: None if row.waiting else row.seen + _log(ledger_of, k), now):
         tables.turns.drop(key)
+
+
+def _drop_evidence(tables: Tables, key: Key) -> None:
+    """Remove what one agent knows of a ref; what others know of it stands."""
+    tenant, ref, agent = key
+    tables.evidence.drop(key)
+    others = tuple(a for a in tables.known_by.get((tenant, ref)) or () if a != agent)
+    if others:
+        tables.known_by.put((tenant, ref), others)
+    else:
+        tables.known_by.drop((tenant, ref))
 
 
 def _kept(ledger_of: Callable[[str], Ledger], key: Key, room: str, since: int) -> int:
@@ -147,13 +208,9 @@ def _kept(ledger_of: Callable[[str], Ledger], key: Key, room: str, since: int) -
 
 
 def _log(ledger_of: Callable[[str], Ledger], key: Key) -> int:
-    """How long a turn proves the agent's own message, which may be read again at any time (R-AUD-7, R-RET-2)."""
-    return ledger_of(key[0]).policy(None).settings.retention.log
+    """How long a turn or request is known: a turn proves the agent's own message, which may be read again at any time.
 
-
-def _over(rows: dict[Key, R], now: int, until: Callable[[Key, R], int]) -> Iterator[Key]:
-    """The first few rows, in order of age, whose time is over."""
-    for key, row in islice(rows.items(), _SWEEP):
-        if until(key, row) > now:
-            return
-        yield key
+    At least as long as a draft is taken up, so that one told again is never decided again (R-AUD-7, R-RET-4, R-RUN-4).
+    """
+    retention = ledger_of(key[0]).policy(None).settings.retention
+    return max(retention.log, retention.messages)

@@ -183,9 +183,10 @@ class Evidence:
 
     `room`: where it was said or read; `at`: when, as its writer had it; `seen`: the stream time of its first
     observation, from which it is kept (R-RET-4). `made_of`: refs whose text it repeats. `over`: there were more
-    distinct leaves than the policy allows, and so there are none (R-EVI-5). `quoted`: the places among
-    the leaves of those of messages that it quotes. `values`: what a tool read here that is more than public. `proves`: keyed fingerprints of what the
-    text, or the fields, contain; `links`: digests of the links in them.
+    distinct leaves than the policy allows, and so there are none (R-EVI-5). `author`: who said it; `person`: a person
+    did, each time. `quoted`: the places among the leaves of those of messages that it quotes. `values`: what a tool of
+    this `server` read here that is more than public. `proves`: keyed marks of what its text or fields contain; `links`:
+    digests of the links in them.
     """
 
     leaves: tuple[str, ...]
@@ -195,16 +196,13 @@ class Evidence:
     made_of: tuple[str, ...] = ()
     over: bool = False
     contents: tuple[str, ...] = ()
+    author: str | None = None
+    person: bool = True
     quoted: tuple[int, ...] = ()
     values: tuple[Value, ...] = ()
     proves: tuple[str, ...] = ()
     links: tuple[str, ...] = ()
     server: str | None = None
-
-    @property
-    def own(self) -> tuple[str, ...]:
-        """The leaves but for those of what it quotes."""
-        return tuple(leaf for place, leaf in enumerate(self.leaves) if place not in self.quoted)
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,7 +211,8 @@ class Revision:
 
     `leaves` as a later turn sees them, `seen` with the `via` of the turn that wrote it (R-EVI-6); `restrictions` hold
     also where there are no leaves. `turn`: the turn that wrote it, `retired_by` the one that retired it (R-TURN-5).
-    `text` is null where it is no longer needed, or erased.
+    `text` is null where it is no longer needed, or erased. `rooms` and `authors`: where and by whom was said or read
+    what it is made of, which outlasts the evidence of that, so that an erasure finds it (R-RET-3).
     """
 
     agent: str
@@ -227,6 +226,8 @@ class Revision:
     over: bool = False
     restrictions: tuple[str, ...] = ()
     sources: tuple[str, ...] = ()
+    rooms: tuple[str, ...] = ()
+    authors: tuple[str, ...] = ()
     room: str | None = None
     text: str | None = None
     turn: str | None = None
@@ -236,11 +237,10 @@ class Revision:
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """A memory: whose it is, its current revision, and all that it has had."""
+    """A memory: whose it is, and its current revision."""
 
     agent: str
     current: str | None
-    revisions: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -413,6 +413,18 @@ class Flag:
     since: int = field(default=0)
 
 
+@dataclass(frozen=True, slots=True)
+class Deleted:
+    """A ref that counts no more; `erased`: by an operator's erasure, so that its text is to be nowhere (R-RET-3)."""
+
+    since: int
+    erased: bool = False
+
+
+#: Whose ids a row of `Tables.commands` is of; no message's id is like them.
+OPERATORS, REQUESTS = "operators", "requests"
+
+
 class Tables:
     """The tables of a partition. Keys are given beside each; all but the clock's begin with the tenant."""
 
@@ -446,7 +458,7 @@ class Tables:
         #: (tenant, ref)
         self.known_by: Table[tuple[str, ...]] = make("known_by", tuple[str, ...])
         #: (tenant, ref)
-        self.deleted: Table[Flag] = make("deleted", Flag)
+        self.deleted: Table[Deleted] = make("deleted", Deleted)
         #: (tenant, request)
         self.contexts: Table[Context] = make("contexts", Context)
         #: (tenant, request not seen yet)
@@ -475,7 +487,7 @@ class Tables:
         self.offers: Table[Offer] = make("offers", Offer)
         #: (tenant, tag of a code): its request
         self.codes: Table[str] = make("codes", str)
-        #: (tenant, command or message): one that was handled
+        #: (tenant, `OPERATORS`, command), (tenant, `REQUESTS`, request) or (tenant, message, agent): handled
         self.commands: Table[Flag] = make("commands", Flag)
         #: (tenant, proof)
         self.proofs: Table[Proof] = make("proofs", Proof)

@@ -7,12 +7,12 @@ from dataclasses import replace
 
 from turngate.processors.agents import named
 from turngate.processors.audience import keyed, namespace
-from turngate.processors.granting import add_grant, end_grant, refuse_command, usable
+from turngate.processors.granting import add_grant, end_grant, refuse_command, taken, usable
 from turngate.processors.keys import is_code
 from turngate.processors.ledger import Ledger
 from turngate.processors.lineage import known
 from turngate.processors.permits import destination
-from turngate.processors.rows import Flag, Grant, Offer, OfferState, Waiting, WaitKind
+from turngate.processors.rows import REQUESTS, Flag, Grant, Offer, OfferState, Waiting, WaitKind
 from turngate.schemas.inputs import MessageObserved, SharingRequested
 from turngate.schemas.outputs import CommandHandled, GrantChanged, GrantState, Outcome, SharingOffered
 from turngate.schemas.shapes import Audience, AuthorKind, Code, Scope
@@ -23,9 +23,10 @@ _COMMAND = re.compile(r"\s*(share|unshare)\s+([a-z2-7]{12})\s*", re.IGNORECASE |
 def requested(ledger: Ledger, record: SharingRequested) -> Waiting | None:
     """Offer the author of a memory to share it (R-GRT-1); the same request again changes nothing (R-GRT-3)."""
     key = (ledger.tenant, record.request)
-    if key in ledger.tables.commands:
+    asked = (ledger.tenant, REQUESTS, record.request)
+    if asked in ledger.tables.commands:
         return None
-    ledger.tables.commands.put(key, Flag(ledger.now))
+    ledger.tables.commands.put(asked, Flag(ledger.now))
     ledger.active(record.room)
     code = _against(ledger, record)
     secret = ledger.keys.code(ledger.tenant, record.request)
@@ -36,6 +37,8 @@ def requested(ledger: Ledger, record: SharingRequested) -> Waiting | None:
     if to is None or to.sole is None:
         raise LookupError("a direct room without its reader")
     row = ledger.tables.revisions.rows[ledger.tenant, record.revision]
+    if row.text is None:
+        raise LookupError("a revision without its text")
     expires_at = ledger.now + ledger.policy(record.room).settings.sharing.code_ttl
     offer = Offer(
         record.agent,
@@ -57,7 +60,7 @@ def requested(ledger: Ledger, record: SharingRequested) -> Waiting | None:
             agent=record.agent,
             room=record.room,
             revision=record.revision,
-            text=row.text or "",
+            text=row.text,
             audience=record.audience,
             code=secret,
             expires_at=expires_at,
@@ -82,12 +85,16 @@ def _against(ledger: Ledger, record: SharingRequested) -> Code | None:
         return Code.BASE_NOT_CURRENT
     if row.over or not row.leaves or not known(ledger, row.leaves):
         return Code.SOURCE_UNKNOWN
+    if row.text is None:
+        return Code.SOURCE_UNKNOWN  # nobody can agree to a text that is not there to be shown
     leaves = [ledger.leaf(key) for key in row.leaves]
     if row.restrictions or any(leaf.restrictions for leaf in leaves):
         return Code.RESTRICTED_TO_CONVERSATION
     if any(leaf.author != to.sole for leaf in leaves):
         return Code.NOT_SOLE_AUTHOR
-    return None if _may_share(ledger, record, to.sole) else Code.PARAM_INVALID
+    if not _may_share(ledger, record, to.sole):
+        return Code.PARAM_INVALID
+    return Code.ALREADY_GRANTED if taken(ledger, record.request) else None
 
 
 def _may_share(ledger: Ledger, record: SharingRequested, reader: str) -> bool:
@@ -110,12 +117,14 @@ def command_in(record: MessageObserved) -> tuple[str, str] | None:
     return match[1].lower(), match[2].upper()
 
 
+def consumed(ledger: Ledger, record: MessageObserved) -> bool:
+    """Whether the message was a command when it was first seen; no edit makes it anything else (R-GRT-2, R-GRT-5)."""
+    return (ledger.tenant, record.message, record.agent) in ledger.tables.commands
+
+
 def handled(ledger: Ledger, record: MessageObserved, command: str, code: str) -> None:
     """Carry out a command before inference; it is no evidence (R-GRT-5)."""
-    key = (ledger.tenant, record.message, record.agent)
-    if key in ledger.tables.commands:
-        return
-    ledger.tables.commands.put(key, Flag(ledger.now))
+    ledger.tables.commands.put((ledger.tenant, record.message, record.agent), Flag(ledger.now))
     ledger.active(record.room)
     outcome = (_share if command == "share" else _unshare)(ledger, record, code)
     if isinstance(outcome, Code):
@@ -124,12 +133,17 @@ def handled(ledger: Ledger, record: MessageObserved, command: str, code: str) ->
     ledger.emit(CommandHandled(tenant=ledger.tenant, at=ledger.now, message=record.message, outcome=outcome))
 
 
-def _offer(ledger: Ledger, record: MessageObserved, code: str) -> tuple[str, Offer] | Code:
-    """The request and the offer of a code, for the person and in the room that it was given to."""
+def _offer(ledger: Ledger, record: MessageObserved, code: str, *, again: bool = False) -> tuple[str, Offer] | Code:
+    """The request and the offer of a code, for the person and in the room that it was given to.
+
+    A cancelled code is one that nobody knows, but for whoever cancels it `again` (R-GRT-4).
+    """
     tags = ledger.keys.tags(ledger.tenant, code)
     request = next((r for r in (ledger.tables.codes.get((ledger.tenant, tag)) for tag in tags) if r is not None), None)
     offer = None if request is None else ledger.tables.offers.get((ledger.tenant, request))
     if request is None or offer is None or offer.agent != record.agent:
+        return Code.CODE_UNKNOWN
+    if offer.state is OfferState.CANCELLED and not again:
         return Code.CODE_UNKNOWN
     if offer.reader != record.author:
         return Code.CODE_WRONG_READER
@@ -138,8 +152,6 @@ def _offer(ledger: Ledger, record: MessageObserved, code: str) -> tuple[str, Off
 
 def _share(ledger: Ledger, record: MessageObserved, code: str) -> Outcome | Code:
     found = _offer(ledger, record, code)
-    if isinstance(found, tuple) and found[1].state is OfferState.CANCELLED:
-        return Code.CODE_UNKNOWN
     if isinstance(found, Code):
         return found
     request, offer = found
@@ -157,7 +169,7 @@ def _share(ledger: Ledger, record: MessageObserved, code: str) -> Outcome | Code
 
 def _unshare(ledger: Ledger, record: MessageObserved, code: str) -> Outcome | Code:
     """Take back a grant, or the request; again, it answers the same and changes nothing (R-GRT-4)."""
-    found = _offer(ledger, record, code)
+    found = _offer(ledger, record, code, again=True)
     if isinstance(found, Code):
         return found
     request, offer = found

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
+from turngate.processors.evidence import evidence_of
 from turngate.processors.ledger import Ledger
 from turngate.processors.rows import Revision, Value
 from turngate.schemas.outputs import RevisionState
@@ -44,9 +45,9 @@ def source(ledger: Ledger, ref: str, agent: str, exempt: Exempt = NOTHING_EXEMPT
     codes = (Code.SOURCE_DELETED,) if (ledger.tenant, ref) in ledger.tables.deleted else ()
     if ref.startswith(REVISION):
         return _revision(ledger, ref[len(REVISION) :], agent, codes, exempt)
-    evidence = ledger.tables.evidence.get((ledger.tenant, ref, agent))
-    if evidence is None or ledger.now - evidence.seen >= ledger.policy(evidence.room).settings.retention.messages:
-        return None  # R-RET-4
+    evidence = evidence_of(ledger, ref, agent)
+    if evidence is None:
+        return None
     return Source(evidence.leaves, codes, evidence.over, values=evidence.values)
 
 
@@ -64,12 +65,25 @@ def _revision(ledger: Ledger, name: str, agent: str, codes: tuple[Code, ...], ex
     return Source(leaves, codes, row.over, row.restrictions, revision=name)
 
 
-def absent(ledger: Ledger, ref: str) -> Code:
+def erased(ledger: Ledger, ref: str) -> bool:
+    """Whether an operator has erased what the ref stood for (R-RET-3)."""
+    row = ledger.tables.deleted.get((ledger.tenant, ref))
+    return row is not None and row.erased
+
+
+def is_over(ledger: Ledger, name: str) -> bool:
+    """Whether a revision was made of more leaves than the policy allows (R-EVI-5)."""
+    row: Revision | None = ledger.tables.revisions.get((ledger.tenant, name))
+    return row is not None and row.over
+
+
+def absent(ledger: Ledger, ref: str, agent: str) -> Code:
     """Why an agent has nothing of a ref: only others have recorded it, or nobody has (R-AUD-3)."""
     if ref.startswith(REVISION):
         known = (ledger.tenant, ref[len(REVISION) :]) in ledger.tables.revisions
     else:
-        known = (ledger.tenant, ref) in ledger.tables.known_by
+        others = ledger.tables.known_by.get((ledger.tenant, ref)) or ()
+        known = any(other != agent and source(ledger, ref, other) is not None for other in others)
     return Code.OTHER_AGENT if known else Code.SOURCE_MISSING
 
 

@@ -42,7 +42,7 @@ def of_refs(ledger: Ledger, agent: str, room: str, refs: Iterable[str]) -> tuple
 def _of_ref(ledger: Ledger, agent: str, room: str, ref: str) -> Bits | None:
     found = source(ledger, ref, agent)
     if found is None:
-        return None if absent(ledger, ref) is Code.SOURCE_MISSING else BOTH
+        return None if absent(ledger, ref, agent) is Code.SOURCE_MISSING else BOTH
     if not found.leaves:
         return BOTH
     bits = CLEAR

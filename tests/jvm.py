@@ -52,6 +52,12 @@ def tarball(group: str, artifact: str, version: str, classifier: str) -> Path:
     return _kept(f"{artifact}-{version}", fetch)
 
 
+def jar(group: str, artifact: str, version: str) -> Path:
+    """The folder with one jar, without what it needs. Raises `Unavailable` as `broker_jars` does."""
+    wanted = f"-Dartifact={group}:{artifact}:{version}"
+    return _kept(f"{artifact}-{version}", lambda into: _maven("dependency:copy", wanted, f"-DoutputDirectory={into}"))
+
+
 def _kept(name: str, fetch: Callable[[Path], None]) -> Path:
     """A folder of the cache, fetched where it is not there yet; whole or not at all, whoever else fetches it."""
     if shutil.which("java") is None:

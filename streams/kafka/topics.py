@@ -74,7 +74,9 @@ def topic_configs(topic: str, *, replication: int, create_time: bool = False) ->
         "min.insync.replicas": str(max(1, replication - 1)),
     }
     if topic != STATE_TOPIC:
-        return config | {_CLEANUP: "delete", "retention.ms": str(RETENTION[topic])}
+        # Simulated times are long past or to come, and a broker goes by them: it would delete or refuse the records.
+        kept = {"retention.ms": "-1", "message.timestamp.after.max.ms": str(2**63 - 1)}
+        return config | {_CLEANUP: "delete"} | (kept if create_time else {"retention.ms": str(RETENTION[topic])})
     return config | {
         _CLEANUP: "compact",
         "segment.bytes": str(64 * 1024 * 1024),  # only closed segments are compacted, and a load reads all the rest

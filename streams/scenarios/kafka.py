@@ -10,11 +10,14 @@ import asyncio
 import threading
 from collections.abc import Callable, Coroutine, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
 from aiokafka.errors import KafkaError
 
+from turngate.processors.engine import Engine
+from turngate.processors.keys import TEST_KEYS
 from turngate.streams.kafka.driver import KafkaDriver
 from turngate.streams.kafka.settings import KafkaSettings
 from turngate.streams.kafka.topics import allow_create_time
@@ -23,6 +26,8 @@ from turngate.streams.scenarios.backend import Incoming, Session
 
 T = TypeVar("T")
 
+#: Scenarios have share codes, by keys that everyone may know (contract section 8).
+_RESTORE = partial(Engine.restore, keys=TEST_KEYS)
 #: Scenarios that share one set of topics. More partitions start slower than they save.
 _PARTITIONS = 16
 
@@ -77,7 +82,9 @@ class KafkaBackend:
 
 
 async def _started(settings: KafkaSettings, partitions: int) -> KafkaDriver:
-    return await KafkaDriver(settings, partitions=partitions).__aenter__()  # made inside the loop that it runs in
+    return await KafkaDriver(
+        settings, partitions=partitions, restore=_RESTORE
+    ).__aenter__()  # made inside the loop that it runs in
 
 
 async def _sent(driver: KafkaDriver, partition: int, records: Sequence[Incoming]) -> list[Message]:

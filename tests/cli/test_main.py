@@ -10,7 +10,7 @@ import pytest
 
 from tests.cli.conftest import INSTALLED, Turngate, installed
 
-COMMANDS = ["demo", "scenarios", "apply", "topics", "worker", "import", "send", "policy", "tail", "doctor"]
+COMMANDS = ["demo", "scenarios", "apply", "topics", "worker", "import", "send", "policy", "tail", "doctor", "keys"]
 
 
 def test_help_names_every_command_and_the_exit_codes(turngate: Turngate) -> None:
@@ -23,7 +23,19 @@ def test_help_names_every_command_and_the_exit_codes(turngate: Turngate) -> None
 
 @pytest.mark.parametrize(
     "command",
-    ["demo", "scenarios", "apply", "topics create", "worker", "import slack-export", "send", "policy check", "tail"],
+    [
+        "demo",
+        "scenarios",
+        "apply",
+        "topics create",
+        "topics acl",
+        "worker",
+        "import slack-export",
+        "send",
+        "policy check",
+        "policy diff",
+        "tail",
+    ],
 )
 def test_every_command_teaches_by_an_example(turngate: Turngate, command: str) -> None:
     shown = turngate(*command.split(), "--help")

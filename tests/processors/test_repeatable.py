@@ -13,7 +13,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.processors.streams import Player, Sent, Share, Step, examples, sent, steps, with_ticks
+from tests.processors.feed import POLICY
+from tests.processors.streams import Player, Sent, Share, Step, examples, placed, sent, steps, with_ticks
 from turngate.schemas import inputs
 from turngate.schemas.inputs import Record
 from turngate.schemas.outputs import ContextDecided, RefreshRequested, TurnAuthorized, TurnDecided
@@ -36,13 +37,19 @@ def plain(outputs: list[list[Record]]) -> list[list[dict[str, object]]]:
     return [[r.model_dump(mode="json", exclude={"as_of"}) for r in out] for out in outputs]
 
 
-def test_a_restart_at_any_cut_changes_nothing() -> None:  # R-RUN-1, R-RUN-3
+#: Policies under which much is forgotten while a stream goes on, or everything at once.
+SHORT = "retention: {messages: 30s, log: 60s, room_inactive: 50s, room_empty: 20s}\n"
+NOTHING = "retention: {messages: 30s, log: 0s, room_inactive: 0s, room_empty: 0s}\n"
+
+
+@pytest.mark.parametrize("retention", ["", SHORT, NOTHING])
+def test_a_restart_at_any_cut_changes_nothing(retention: str) -> None:  # R-RUN-1, R-RUN-3
     share = Share()
 
     @examples(60)
     @given(steps(), st.integers(0, 60))
     def check(chosen: list[Step], cut: int) -> None:
-        stream = sent(chosen)
+        stream = sent([placed(chosen[0], document=POLICY + retention), *chosen[1:]])
         whole = Player()
         outputs = whole.play(stream)
         first = Player()
@@ -53,7 +60,7 @@ def test_a_restart_at_any_cut_changes_nothing() -> None:  # R-RUN-1, R-RUN-3
         share.count(len(authorized(outputs)), drafted(stream))
 
     check()
-    share.at_least(0.25)
+    share.at_least(0.2 if retention is not NOTHING else 0.01)
 
 
 def test_the_changes_taken_make_up_the_state() -> None:  # the checkpoint is what the changes come to

@@ -17,7 +17,14 @@ from tests.jvm import Unavailable
 from turngate.schemas.catalog import INPUT_TOPICS, OUTPUT_TOPICS
 from turngate.schemas.policy import Policy
 from turngate.streams.kafka.settings import KafkaSettings
-from turngate.streams.kafka.topics import RETENTION, STATE_TOPIC, allow_create_time, check_topics, create_topics
+from turngate.streams.kafka.topics import (
+    RETENTION,
+    STATE_TOPIC,
+    allow_create_time,
+    check_topics,
+    create_topics,
+    topic_configs,
+)
 from turngate.streams.log import LogError
 
 pytestmark = pytest.mark.kafka
@@ -179,3 +186,11 @@ async def _until(condition: Callable[[], bool], seconds: float = 15) -> None:
     while not condition():
         assert time.monotonic() < deadline, "not within time"
         await asyncio.sleep(0.05)
+
+
+def test_simulated_times_neither_expire_nor_are_refused() -> None:
+    """A broker judges by the stamps: scenarios of last January would be deleted half a minute into a run."""
+    config = topic_configs("turn-drafts", replication=1, create_time=True)
+    assert config["retention.ms"] == "-1"
+    assert config["message.timestamp.after.max.ms"] == str(2**63 - 1)
+    assert topic_configs("turn-drafts", replication=1)["retention.ms"] != "-1"

@@ -1,0 +1,77 @@
+"""Decides who may write and who may read each topic: authority is by topic (R-EVI-10; contract section 3)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import StrEnum
+from types import MappingProxyType
+
+from turngate.schemas.catalog import INPUT_TOPICS, OUTPUT_TOPICS, TICKS
+
+
+class Role(StrEnum):
+    """What a program or a person is to the pipeline. Whoever is two things is given both."""
+
+    #: Brings in what happened in rooms, and lists them when asked.
+    CONNECTOR = "connector"
+    #: The runtime in which a model drafts; what it reads are answers to what it asked.
+    AGENT = "agent"
+    #: Labels memory writes; its word can only restrict (R-SEN-2).
+    ASSESSOR = "assessor"
+    #: Commands, publishes policies, and may look at everything.
+    OPERATOR = "operator"
+    #: Decides. Nobody else writes what it writes.
+    WORKER = "worker"
+    #: Sends what was authorized, or executes it, and says so.
+    SINK = "sink"
+    #: Keeps the record of decisions: ids and digests, no text and no code (R-RET-2).
+    AUDITOR = "auditor"
+
+
+_WORKERS_OWN = (TICKS, *OUTPUT_TOPICS)
+
+#: The one role that may write each topic, but that assessors write beside agents.
+WRITERS: Mapping[str, frozenset[Role]] = MappingProxyType(
+    {
+        "membership-refreshes": frozenset({Role.CONNECTOR}),
+        "observed-messages": frozenset({Role.CONNECTOR}),
+        "identity-proofs": frozenset({Role.CONNECTOR}),
+        "tool-results": frozenset({Role.AGENT}),
+        "memory-writes": frozenset({Role.AGENT, Role.ASSESSOR}),
+        "operator-commands": frozenset({Role.OPERATOR}),
+        "turn-drafts": frozenset({Role.AGENT}),
+        "approvals": frozenset({Role.CONNECTOR}),
+        "deliveries": frozenset({Role.SINK}),
+        "policies": frozenset({Role.OPERATOR}),
+        **dict.fromkeys(_WORKERS_OWN, frozenset({Role.WORKER})),
+    }
+)
+
+#: Who reads a topic beside operators, and beside workers, which read every input.
+_READERS: Mapping[str, frozenset[Role]] = MappingProxyType(
+    {
+        "identity-proofs": frozenset({Role.SINK}),  # a proof must live when it is sent (R-DLV-1)
+        "memory-writes": frozenset({Role.ASSESSOR}),
+        "operator-commands": frozenset({Role.ASSESSOR, Role.SINK}),  # a pause withholds (R-POL-4)
+        "deliveries": frozenset({Role.SINK}),  # what has been sent before (R-DLV-2)
+        "policies": frozenset({Role.SINK, Role.AUDITOR}),  # `freshness.delivery`
+        "refresh-requests": frozenset({Role.CONNECTOR}),
+        "source-evidence": frozenset({Role.AUDITOR}),
+        "memory-revisions": frozenset({Role.AGENT, Role.AUDITOR}),
+        "grants": frozenset({Role.AGENT, Role.SINK}),  # share codes: nobody else's (R-GRT-10)
+        "turn-verdicts": frozenset({Role.AGENT, Role.AUDITOR}),
+        "outbound": frozenset({Role.SINK}),
+        "audit": frozenset({Role.AUDITOR}),
+        "room-lifecycle": frozenset({Role.AUDITOR}),
+        "applied": frozenset({Role.AUDITOR}),
+        "dead-letters": frozenset({Role.AUDITOR}),
+    }
+)
+
+
+def _readers(topic: str) -> frozenset[Role]:
+    workers = {Role.WORKER} if topic in INPUT_TOPICS else set()
+    return frozenset({Role.OPERATOR, *workers, *_READERS.get(topic, ())})
+
+
+READERS: Mapping[str, frozenset[Role]] = MappingProxyType({t: _readers(t) for t in (*INPUT_TOPICS, *OUTPUT_TOPICS)})
