@@ -71,9 +71,10 @@ def forms(folded: str) -> Iterator[str]:
         if amount is None and not days and len("".join(spoken)) >= SIGNIFICANT:
             yield Kind.PHRASE + _most(spoken)
     elif amount is None or _is_id(amount):
-        digits = _most([number.digits for number in found])
-        if len(digits) >= SIGNIFICANT:
-            yield Kind.DIGITS + digits
+        ids = (_most([number.digits for number in row]) for row in rows(folded))
+        longest = max(ids, key=len, default="")
+        if len(longest) >= SIGNIFICANT:
+            yield Kind.DIGITS + longest
 
 
 def exact(folded: str) -> list[str]:
