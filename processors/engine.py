@@ -210,7 +210,7 @@ class Engine:
     def _handle(self, record: Record, topic: str, *, late: bool) -> list[Record]:
         ledger = self._ledger(record.tenant)
         room = getattr(record, "room", None)
-        if room is not None:
+        if room is not None and not handling.forgotten(ledger, record):
             ledger.start(room)
             self._calendar.note_room(ledger, room)
         if isinstance(record, inputs.MembershipPage):

@@ -101,8 +101,10 @@ def _untrusted(ledger: Ledger, record: MessageObserved) -> bool:
 def _own(ledger: Ledger, record: MessageObserved) -> tuple[str, ...]:
     """The agent's own message: the leaves of the turn that it names, if that was let out to this room (R-AUD-7)."""
     turn = None if record.turn is None else ledger.tables.turns.get((ledger.tenant, record.turn))
-    if turn is not None and turn.authorized == record.room and turn.agent == record.agent:
-        return turn.leaves
+    life = ledger.tables.started.get((ledger.tenant, record.room))
+    here = turn is not None and turn.authorized == record.room and turn.agent == record.agent
+    if turn is not None and here and life is not None and life.at <= turn.arrived:
+        return turn.leaves  # what was let out before the room was forgotten went with it (R-RET-1)
     return (ledger.unknown_leaf(record.agent, record.room),)
 
 

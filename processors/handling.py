@@ -78,6 +78,18 @@ def handle(ledger: Ledger, record: Record, topic: str, *, late: bool) -> Waiting
     return None
 
 
+def forgotten(ledger: Ledger, record: Record) -> bool:
+    """Whether this is told again of what was forgotten with its room, which does not start anew by that (R-RET-1)."""
+    match record:
+        case inputs.MessageObserved():
+            ref = message_ref(record.message)
+        case inputs.ToolReturned():
+            ref = tool_ref(record.call)
+        case _:
+            return False
+    return (ledger.tenant, ref, record.agent) in ledger.tables.gone
+
+
 def _observed(ledger: Ledger, record: inputs.MessageObserved) -> None:
     """A command is consumed before inference (R-GRT-5); everything else is evidence."""
     if consumed(ledger, record):

@@ -71,12 +71,6 @@ def erased(ledger: Ledger, ref: str) -> bool:
     return row is not None and row.erased
 
 
-def is_over(ledger: Ledger, name: str) -> bool:
-    """Whether a revision was made of more leaves than the policy allows (R-EVI-5)."""
-    row: Revision | None = ledger.tables.revisions.get((ledger.tenant, name))
-    return row is not None and row.over
-
-
 def absent(ledger: Ledger, ref: str, agent: str) -> Code:
     """Why an agent has nothing of a ref: only others have recorded it, or nobody has (R-AUD-3)."""
     if ref.startswith(REVISION):
@@ -93,8 +87,16 @@ def as_seen(ledger: Ledger, refs: Iterable[str], agent: str) -> list[str]:
     for ref in refs:
         found = source(ledger, ref, agent)
         if found is not None:
-            seen.update(dict.fromkeys(_through(ledger, found.leaves, found.revision)))
+            seen.update(dict.fromkeys(_through(ledger, _leaves(ledger, found, agent), found.revision)))
     return list(seen)
+
+
+def _leaves(ledger: Ledger, found: Source, agent: str) -> tuple[str, ...]:
+    """What it has, or the unknown leaf that stands for more than the policy allows (R-EVI-5)."""
+    if not found.over:
+        return found.leaves
+    unknown = ledger.leaf(ledger.unknown_leaf(agent))
+    return (ledger.keep_leaf(replace(unknown, restrictions=found.restrictions)),)
 
 
 def _through(ledger: Ledger, leaves: tuple[str, ...], revision: str | None) -> tuple[str, ...]:

@@ -11,7 +11,7 @@ from turngate.processors.interlock import Objection, objections
 from turngate.processors.ledger import Ledger
 from turngate.processors.permits import Destination, judge, reasons
 from turngate.processors.rows import Ask, Turn
-from turngate.processors.sources import Exempt, as_seen, is_over
+from turngate.processors.sources import Exempt, as_seen
 from turngate.processors.taint import BOTH, Bits, of_conversation, of_refs
 from turngate.processors.turns import everything, seen
 from turngate.schemas.inputs import TurnDrafted
@@ -72,8 +72,7 @@ def _audience(ledger: Ledger, draft: TurnDrafted, refs: list[str], to: Destinati
         grants.update(judged.grants)
         proofs.update(judged.proofs)
     leaves = as_seen(ledger, refs, draft.agent)
-    wrote_too_much = any(is_over(ledger, name) for name in exempt.wrote)
-    if wrote_too_much or len(leaves) > ledger.policy(draft.room).settings.evidence.max_leaves:
+    if len(leaves) > ledger.policy(draft.room).settings.evidence.max_leaves:
         tried.reasons.append(Reason(code=Code.LEAF_LIMIT))  # R-EVI-5
     tried.leaves = tuple(sorted(leaves))
     tried.grants, tried.proofs = tuple(sorted(grants)), tuple(sorted(proofs))
