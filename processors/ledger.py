@@ -117,9 +117,14 @@ class Ledger:
         return self.tables.room_logs.get((self.tenant, room)) or RoomLog()
 
     def ask(self, agent: str, room: str, because: Because, need_by: int, *, again: bool = False) -> None:
-        """Emit `RefreshRequested`, unless one is less than `stale.hold` old (R-TURN-6), or `again` (R-AUD-9)."""
-        row = self.room(agent, room)
-        hold = self.policy(room).settings.stale.hold
+        """Emit `RefreshRequested`, unless one is less than `stale.hold` old (R-TURN-6), or `again` (R-AUD-9).
+
+        For an agent that the policy does not name nobody lists a room (R-ROOM-7).
+        """
+        row, settings = self.room(agent, room), self.policy(room).settings
+        if agent not in settings.agents:
+            return
+        hold = settings.stale.hold
         if not again and row.asked_at is not None and self.now - row.asked_at < hold:
             return
         self.put_room(agent, room, asked_at=self.now)
