@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from turngate.cli import apply, demo, doctor, importing, keys, policy, scenarios, send, tail, topics, worker
+from turngate.cli import apply, demo, doctor, importing, keys, operating, policy, scenarios, send, tail, topics, worker
 from turngate.cli.group import Commands
 
 app = typer.Typer(
@@ -25,6 +25,7 @@ app = typer.Typer(
 _TRY = "Try it"
 _RUN = "Run it on Kafka"
 _FEED = "Bring records in"
+_COMMAND = "Command it"
 _LOOK = "Look at it"
 
 
@@ -63,6 +64,8 @@ app.add_typer(keys.app, name="keys", rich_help_panel=_RUN)
 app.add_typer(importing.app, name="import", rich_help_panel=_FEED)
 app.command(rich_help_panel=_FEED)(send.send)
 app.add_typer(policy.app, name="policy", rich_help_panel=_FEED)
+for command in (operating.pause, operating.resume, operating.forget, operating.grant, operating.revoke):
+    app.command(rich_help_panel=_COMMAND)(command)
 app.command(rich_help_panel=_LOOK)(tail.tail)
 app.command(rich_help_panel=_LOOK)(doctor.doctor)
 

@@ -11,11 +11,16 @@ Without the key a tag says nothing; whoever has the key can try whole values any
 
 from __future__ import annotations
 
-from collections.abc import Collection, Container, Iterable, Iterator, Sequence
+from collections.abc import Collection, Container, Iterable, Iterator
 from hashlib import sha256
+from itertools import accumulate
+from typing import TYPE_CHECKING
 
-from turngate.processors.forms import LENGTHS, SIGNIFICANT, Kind, exact, forms, integral, rows, words
-from turngate.processors.spelling import fold
+from turngate.processors.forms import HEAD, SIGNIFICANT, Kind, exact, forms, integral, rows, words
+from turngate.processors.spelling import MAX_VALUE, Number, fold
+
+if TYPE_CHECKING:
+    from hashlib import _Hash as HASH
 
 #: Bytes that SHA-256 takes at a time, and what HMAC makes of a key (RFC 2104).
 _BLOCK, _INNER, _OUTER = 64, 0x36, 0x5C
@@ -58,59 +63,95 @@ class Finder:
         if not remembered:
             return ()
         folded = fold(text)
-        beginnings = tags(remembered) if beginnings is None else beginnings
         found = [fingerprint for form in exact(folded) if (fingerprint := self.fingerprint(form)) in remembered]
-        found += [fingerprint for fingerprint in self._ids(folded, beginnings) if fingerprint in remembered]
-        found += [fingerprint for fingerprint in self._phrases(folded, beginnings) if fingerprint in remembered]
+        search = _Search(self, remembered, tags(remembered) if beginnings is None else beginnings)
+        found += search.within(Kind.PHRASE, words(folded))
+        for row in rows(folded):
+            found += search.within(Kind.DIGITS, [number.digits for number in row], row)
         return tuple(dict.fromkeys(found))
 
     def fingerprint(self, form: str) -> bytes:
         """The keyed fingerprint of a normal form."""
         if form[0] in {Kind.PHRASE, Kind.DIGITS}:
-            return self._tag(form[: 1 + SIGNIFICANT]) + self._mac(form)[:-TAG_BYTES]
-        return self._mac(form)
+            return self.tag(form[: 1 + SIGNIFICANT]) + self.finish(self.start(form))[:-TAG_BYTES]
+        return self.finish(self.start(form))
 
-    def _tag(self, beginning: str) -> bytes:
-        return self._mac("tag" + beginning)[:TAG_BYTES]
+    def tag(self, beginning: str) -> bytes:
+        """The tag of a kind's letter and the first characters of a phrase or id."""
+        return self.finish(self.start("tag" + beginning))[:TAG_BYTES]
 
-    def _mac(self, form: str) -> bytes:
-        inner, outer = self._inner.copy(), self._outer.copy()
-        inner.update(form.encode("utf-8", "surrogatepass"))
+    def start(self, form: str) -> HASH:
+        """HMAC of a form, to which more may be added before it is finished."""
+        inner = self._inner.copy()
+        inner.update(_bytes(form))
+        return inner
+
+    def finish(self, inner: HASH) -> bytes:
+        """The first bytes of a HMAC that was started; what is handed in can go on."""
+        outer = self._outer.copy()
         outer.update(inner.digest())
         return outer.digest()[:FINGERPRINT_BYTES]
 
-    def _phrases(self, folded: str, beginnings: Container[bytes]) -> Iterator[bytes]:
-        for _, _, tag, form in self._spans(Kind.PHRASE, words(folded), beginnings):
-            if not form[1:].isdecimal():
-                yield tag + self._mac(form)[:-TAG_BYTES]
 
-    def _ids(self, folded: str, beginnings: Container[bytes]) -> Iterator[bytes]:
-        for row in rows(folded):
-            for at, length, tag, form in self._spans(Kind.DIGITS, [number.digits for number in row], beginnings):
-                if length > 1 or integral(row[at]):
-                    yield tag + self._mac(form)[:-TAG_BYTES]
+class _Search:
+    """Looks for remembered phrases and ids in one text."""
 
-    def _spans(
-        self, kind: Kind, groups: Sequence[str], beginnings: Container[bytes]
-    ) -> Iterator[tuple[int, int, bytes, str]]:
-        """Where a span that begins like a remembered value starts, how many groups it has, its tag and its form."""
-        joined, ends, at = "".join(groups), [], 0
-        for group in groups:
-            at += len(group)
-            ends.append(at)
-        known: dict[str, bytes | None] = {}
-        start = 0
+    __slots__ = ("_beginnings", "_begins", "_finder", "_remembered")
+
+    def __init__(self, finder: Finder, remembered: Container[bytes], beginnings: Container[bytes]) -> None:
+        self._finder = finder
+        self._remembered = remembered
+        self._beginnings = beginnings
+        self._begins: dict[str, bytes | None] = {}
+
+    def within(self, kind: Kind, groups: list[str], numbers: list[Number] | None = None) -> Iterator[bytes]:
+        """The fingerprints found in a row of words, or of numbers."""
+        joined = "".join(groups)
+        ends = list(accumulate(map(len, groups)))
         for at, end in enumerate(ends):
-            beginning = joined[start : start + SIGNIFICANT]
-            if beginning not in known:
-                tag = self._tag(kind + beginning)
-                known[beginning] = tag if len(beginning) == SIGNIFICANT and tag in beginnings else None
-            tagged = known[beginning]
-            if tagged is not None:
-                for length in LENGTHS:
-                    if at + length > len(ends):
-                        break
-                    stop = ends[at + length - 1]
-                    if stop - start >= SIGNIFICANT:
-                        yield at, length, tagged, kind + joined[start:stop]
-            start = end
+            start = end - len(groups[at])
+            tag = self._begin(kind + joined[start : start + SIGNIFICANT])
+            if tag is None:
+                continue
+            for last in range(at, len(ends)):
+                if ends[last] - start > HEAD:
+                    if self._finder.fingerprint(Kind.HEAD + kind + joined[start : start + HEAD]) in self._remembered:
+                        yield from self._long(kind, joined, start, ends[last:], tag)
+                    break
+                span = joined[start : ends[last]]
+                if _is_one(kind, span, numbers[at] if numbers is not None and last == at else None):
+                    yield from self._known(tag, self._finder.start(kind + span))
+
+    def _long(self, kind: Kind, joined: str, start: int, ends: list[int], tag: bytes) -> Iterator[bytes]:
+        """The values that begin like this one and are longer than their beginning."""
+        inner, at = self._finder.start(kind), start
+        for end in ends:
+            if end - start > MAX_VALUE:
+                break
+            inner.update(_bytes(joined[at:end]))
+            at = end
+            yield from self._known(tag, inner)
+
+    def _known(self, tag: bytes, inner: HASH) -> Iterator[bytes]:
+        fingerprint = tag + self._finder.finish(inner)[:-TAG_BYTES]
+        if fingerprint in self._remembered:
+            yield fingerprint
+
+    def _begin(self, beginning: str) -> bytes | None:
+        """The tag, if a remembered value begins so."""
+        if beginning not in self._begins:
+            tag = self._finder.tag(beginning)
+            known = len(beginning) == 1 + SIGNIFICANT and tag in self._beginnings
+            self._begins[beginning] = tag if known else None
+        return self._begins[beginning]
+
+
+def _is_one(kind: Kind, span: str, alone: Number | None) -> bool:
+    """Whether a span is enough for a value, and of its kind: digits alone are no phrase, a decimal is no id."""
+    if len(span) < SIGNIFICANT:
+        return False
+    return not span.isdecimal() if kind is Kind.PHRASE else alone is None or integral(alone)
+
+
+def _bytes(form: str) -> bytes:
+    return form.encode("utf-8", "surrogatepass")

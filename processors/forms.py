@@ -14,9 +14,8 @@ from turngate.processors.spelling import CURRENCIES, Number, numbers
 
 #: A value with fewer letters and digits means nothing in running text (R-EGR-5).
 SIGNIFICANT = 4
-#: How many words, or groups of digits, a span may have. A value of more than 8 is found by its first 8, 16, 32 or 64,
-#: whichever is the most that it has.
-LENGTHS = (1, 2, 3, 4, 5, 6, 7, 8, 16, 32, 64)
+#: A longer phrase or id is remembered under its first characters too, so that ends are only tried where it begins.
+HEAD = 32
 #: Digits that are an amount are not looked for in other groups than an amount's (`47-11` is not 4711), unless an amount
 #: would hardly have so many, as a card or a telephone has.
 _LONG_ID = 7
@@ -35,6 +34,8 @@ class Kind(StrEnum):
     """`YYYY-MM-DD`."""
     ADDRESS = "@"
     """A mail address."""
+    HEAD = "h"
+    """The first characters of a long phrase or id. Alone it is not the value."""
 
 
 #: Scripts that put no spaces between words (Thai, Lao, Burmese, Khmer, kana, Han) or add endings to names (Hangul):
@@ -68,13 +69,12 @@ def forms(folded: str) -> Iterator[str]:
         yield from _amounts(amount)
     spoken = words(folded)
     if not "".join(spoken).isdecimal():
-        if amount is None and not days and len("".join(spoken)) >= SIGNIFICANT:
-            yield Kind.PHRASE + _most(spoken)
+        if amount is None and not days:
+            yield from _joined(Kind.PHRASE, spoken)
     elif amount is None or _is_id(amount):
-        ids = (_most([number.digits for number in row]) for row in rows(folded))
-        longest = max(ids, key=len, default="")
-        if len(longest) >= SIGNIFICANT:
-            yield Kind.DIGITS + longest
+        # Digits with more between them than one id has are found by the longest row.
+        longest = max(([number.digits for number in row] for row in rows(folded)), key=lambda row: sum(map(len, row)))
+        yield from _joined(Kind.DIGITS, longest)
 
 
 def exact(folded: str) -> list[str]:
@@ -133,6 +133,9 @@ def _only_money(folded: str, number: Number) -> bool:
     return not _BESIDE.sub("", rest) and all(part in CURRENCIES or part in _DOLLARS for part in letters)
 
 
-def _most(groups: list[str]) -> str:
-    """All of them together, or as many of the first as a span may have."""
-    return "".join(groups[: max(length for length in LENGTHS if length <= max(1, len(groups)))])
+def _joined(kind: Kind, groups: list[str]) -> Iterator[str]:
+    joined = "".join(groups)
+    if len(joined) >= SIGNIFICANT:
+        yield kind + joined
+    if len(joined) > HEAD:
+        yield Kind.HEAD + kind + joined[:HEAD]

@@ -16,6 +16,8 @@ from turngate.schemas.shapes import MemberKind, Visibility
 #: So many listings of one room are remembered as under way or spoiled, and so many as from the future, for one agent;
 #: of more, the oldest are forgotten. Both are emptied by the next good listing.
 MOST_UNFINISHED = 200
+#: Events of a room are looked through for those that nothing needs whenever so many more are remembered.
+PRUNE_EVERY = 256
 
 
 def page_arrived(ledger: Ledger, record: MembershipPage) -> Listing | None:
@@ -197,7 +199,10 @@ def membership_changed(ledger: Ledger, record: MembershipChanged) -> None:
     for agent in agents:
         if record.change is Change.JOINED and not _covered(ledger, agent, record):
             uncovered.append(agent)
-    ledger.tables.room_logs.put((ledger.tenant, record.room), replace(log, events=_told(log, record, ledger.arrival)))
+    events = _told(log, record, ledger.arrival)
+    ledger.tables.room_logs.put((ledger.tenant, record.room), replace(log, events=events))
+    if len(events) % PRUNE_EVERY == 0:
+        prune(ledger, record.room)  # a room that nobody lists must not remember all of them
     for agent in uncovered:
         need_by = ledger.now + ledger.policy(record.room).settings.stale.hold
         ledger.ask(agent, record.room, Because.JOIN, need_by)

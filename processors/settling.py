@@ -19,7 +19,8 @@ def settle(ledger: Ledger, agent: str, room: str, listing: Listing) -> None:
     if not row.pending:
         return
     changed = changed_at(ledger, agent, room)
-    limit = ledger.policy(room).settings.freshness.settle
+    freshness = ledger.policy(room).settings.freshness
+    limit = freshness.settle
     still: list[Pending] = []
     for pending in row.pending:
         if changed is not None and changed >= pending.at:
@@ -29,8 +30,10 @@ def settle(ledger: Ledger, agent: str, room: str, listing: Listing) -> None:
         elif listing.started_at < pending.at + limit:
             _settle(ledger, agent, room, listing, pending)
     ledger.put_room(agent, room, pending=tuple(still))
-    if still:
-        ledger.ask(agent, room, Because.OBSERVATION, still[-1].at + limit, again=True)
+    # Of what was said in the future a listing begun now settles nothing: asking at once would ask without end.
+    said = [pending.at for pending in still if pending.at <= ledger.now + freshness.clock_skew]
+    if said:
+        ledger.ask(agent, room, Because.OBSERVATION, said[-1] + limit, again=True)
 
 
 def _later_basis(ledger: Ledger, agent: str, room: str, listing: Listing, pending: Pending) -> Pending:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Iterable, Iterator
+from functools import cache
 from typing import Any, Generic, TypeVar
 
 from pydantic import TypeAdapter
@@ -17,13 +18,19 @@ V = TypeVar("V")
 Key = tuple[str, ...]
 
 
+@cache
+def _adapter(value_type: Any) -> TypeAdapter[Any]:
+    """How rows of a type are written and read; making one takes milliseconds, and every partition needs them all."""
+    return TypeAdapter(value_type)
+
+
 class Table(Generic[V]):
     """Rows of one type by key. Values are never changed in place."""
 
     def __init__(self, state: State, name: str, value_type: Any) -> None:
         self.name = name
         self.rows: dict[Key, V] = {}
-        self.adapter: TypeAdapter[V] = TypeAdapter(value_type)
+        self.adapter: TypeAdapter[V] = _adapter(value_type)
         self._state = state
         #: The row of a key, or None where there is none.
         self.get: Callable[[Key], V | None] = self.rows.get

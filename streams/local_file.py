@@ -121,6 +121,20 @@ def _is_log(connection: sqlite3.Connection, path: Path) -> bool:
     return True
 
 
+def scrub(connection: sqlite3.Connection, path: Path | None) -> None:
+    """Write the file anew, so that nothing is left in it of what was changed or removed, nor beside it.
+
+    Needs as much free space again as the log has. Raises `LogError` where that is missing or somebody is reading.
+    """
+    with clear_errors(path):
+        connection.execute("VACUUM")
+        busy, _, _ = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+    if busy:
+        raise LogError(
+            f"{path}: what was removed still lies in its -wal, as somebody is reading it; end that, and repeat"
+        )
+
+
 def _lock(path: Path) -> sqlite3.Connection:
     """Hold the log for as long as the connection lives, or its process: the system frees the lock of a killed one.
 

@@ -16,7 +16,7 @@ from typing import Self
 
 from turngate.schemas.catalog import INPUT_TOPICS, OUTPUT_TOPICS
 from turngate.streams import local_rows as rows
-from turngate.streams.local_file import clear_errors, open_reader, open_writer
+from turngate.streams.local_file import clear_errors, open_reader, open_writer, scrub
 from turngate.streams.log import Commit, Headers, LogError, Message
 
 _TOPICS = (*INPUT_TOPICS, *OUTPUT_TOPICS)
@@ -168,6 +168,15 @@ class LocalLog:
                 self._ends[lane.id] = max(self._ends[lane.id], position)
             self._db.execute("REPLACE INTO engine VALUES (?, ?)", (partition, commits[-1].engine))
         return outputs
+
+    def erase(self, emptied: Sequence[Message]) -> None:
+        """Give records other values, where they lie, and leave nothing of the former ones in the file or beside it.
+
+        Offsets, times, keys and headers stay. Where writing the file anew fails, the values are replaced all the same.
+        """
+        with self.transaction():
+            rows.replace_values(self._db, [(self._lane(m.topic, m.partition), m) for m in emptied])
+        scrub(self._db, self._path)
 
     def read(self, topic: str, partition: int, start: int, limit: int) -> list[Message]:
         """At most `limit` records, the first of them at `start` or at the next offset that holds one."""

@@ -38,6 +38,11 @@ def write_messages(db: sqlite3.Connection, placed: Iterable[tuple[Lane, Message]
     )
 
 
+def replace_values(db: sqlite3.Connection, placed: Iterable[tuple[Lane, Message]]) -> None:
+    """Give the records at these places these values, and leave all else of them as it is."""
+    db.executemany("UPDATE record SET value = ? WHERE id = ?", [(m.value, _id(lane, m.offset)) for lane, m in placed])
+
+
 def select_messages(db: sqlite3.Connection, lane: Lane, start: int, end: int, limit: int) -> Iterator[Message]:
     """At most `limit` records of a lane with offsets from `start` up to, not including, `end`."""
     rows = db.execute(

@@ -10,7 +10,21 @@ import pytest
 
 from tests.cli.conftest import INSTALLED, Turngate, installed
 
-COMMANDS = ["demo", "scenarios", "apply", "topics", "worker", "import", "send", "policy", "tail", "doctor", "keys"]
+OPERATORS = ["pause", "resume", "forget", "grant", "revoke"]
+COMMANDS = [
+    "demo",
+    "scenarios",
+    "apply",
+    "topics",
+    "worker",
+    "import",
+    "send",
+    "policy",
+    "tail",
+    "doctor",
+    "keys",
+    *OPERATORS,
+]
 
 
 def test_help_names_every_command_and_the_exit_codes(turngate: Turngate) -> None:
@@ -43,7 +57,9 @@ def test_every_command_teaches_by_an_example(turngate: Turngate, command: str) -
     assert f"turngate {command}" in " ".join(shown.stdout.split())
 
 
-@pytest.mark.parametrize("command", ["topics create", "worker", "import slack-export", "send", "tail", "doctor"])
+@pytest.mark.parametrize(
+    "command", ["topics create", "worker", "import slack-export", "send", "tail", "doctor", *OPERATORS]
+)
 def test_every_command_that_connects_takes_tls_and_sasl(turngate: Turngate, command: str) -> None:
     shown = turngate(*command.split(), "--help").stdout
     for option in ("bootstrap-servers", "ca-file", "client-cert", "client-key", "sasl-user", "registry-url"):

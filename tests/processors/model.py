@@ -42,7 +42,7 @@ class Who:
     def has(self, reader: str, full: frozenset[str], guest: bool) -> bool:
         """R-ROOM-6: is this account there already, as what it joins as?"""
         if reader in self.people:
-            return guest == (reader in self.guests)
+            return guest == (reader in self.guests) and self.people[reader] <= full
         return bool(full & self.workspaces)
 
     def without(self, gone: set[str]) -> Who:
@@ -203,7 +203,8 @@ class Model:
             elif found is not None:
                 if not base.has(r.reader, *found):
                     upper = upper.adding(r.reader, *found)
-                inside = bool(found[0] & base.workspaces) if r.reader in gone else base.has(r.reader, *found)
+                certain = r.reader in base.people and r.reader not in gone
+                inside = certain or bool(found[0] & base.workspaces)
                 joined = joined or (not inside and (first > arrival or r.at >= page.started_at))
         return base.without(left), upper, joined
 

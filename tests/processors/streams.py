@@ -10,7 +10,7 @@ import hashlib
 import os
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
-from itertools import product
+from itertools import chain, cycle, islice, product
 
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
@@ -106,6 +106,9 @@ EVENTS = [
     for room, reader, change, early in product(
         (C1, C2, W1), (ALEX, KIM, GUEST, GRID), (Change.JOINED, Change.LEFT), (0, 4_000)
     )
+] + [
+    Step(inputs.MembershipChanged, {"room": C2, "reader": KIM, "kind": "guest", "change": Change.JOINED}),
+    Step(inputs.MembershipChanged, {"room": C2, "reader": GRID, "kind": "member", "change": Change.JOINED}),
 ]
 CHANGES = [
     Step(inputs.RoomChanged, {"room": C1, "what": "converted"}),
@@ -181,6 +184,22 @@ PAUSES = [
 ]
 TICKS = [Step(inputs.Tick, {"tenant": "0"}, after=ms) for ms in (1_000, 5_000, 5_000, 20_000, 45_000, 70_000)]
 
+#: What seldom comes together by chance: something happens in a room while it is being listed, or right before.
+BURSTS: list[list[Step]] = [
+    [
+        first,
+        *between,
+        listing(room, members, early=early),
+        draft(room, trigger=ref(room, 0)),
+        draft(room, [ref(room, 4)]),
+    ]
+    for room in (C1, C2, W1)
+    for members in MEMBERS[room]
+    for early in (0, 2_500)
+    for first in [message(room, 4), *[e for e in EVENTS if e.fields["room"] == room][::3]]
+    for between in ([], [message(room, 4)])
+]
+
 #: Every stream begins with these: a policy, and every room listed and spoken in.
 BEGINNING = [
     Step(inputs.PolicyPublished, {"document": POLICY + "trusted_bots: [slack:T1/UAPP]\n"}),
@@ -189,11 +208,12 @@ BEGINNING = [
     *TOOLS[:4:2],
 ]
 #: Drafts and listings come often, so that much is decided and much of that delivered.
-_MENU: list[list[Step]] = [
+_MENU: list[list[Step] | list[list[Step]]] = [
+    *[BURSTS] * 3,
     *[DRAFTS] * 8,
     *[LISTINGS] * 4,
     *[MESSAGES] * 3,
-    *[EVENTS] * 2,
+    *[EVENTS] * 4,
     *[TOOLS] * 2,
     *[CONTEXTS] * 2,
     *[TICKS] * 2,
@@ -203,16 +223,31 @@ _MENU: list[list[Step]] = [
     POLICIES,
     PAUSES,
 ]
-_WEIGHTED: list[Step] = [
-    step for steps in _MENU for step in (steps * (60 // len(steps) + 1))[:60]
-]  # each list counts alike, whatever its length
+_LENGTH = 240  # each list counts alike, whatever its length
+_WEIGHTED: list[list[Step]] = [
+    step if isinstance(step, list) else [step] for steps in _MENU for step in islice(cycle(steps), _LENGTH)
+]
 
 
-def steps(most: int = 30, without: Callable[[Step], bool] = lambda _: False) -> st.SearchStrategy[list[Step]]:
-    """Streams of up to so many steps after the beginning, without some."""
-    return st.lists(st.sampled_from([s for s in _WEIGHTED if not without(s)]), min_size=5, max_size=most).map(
-        lambda drawn: BEGINNING + drawn
-    )
+def steps(most: int = 20, without: Callable[[Step], bool] = lambda _: False) -> st.SearchStrategy[list[Step]]:
+    """Streams of up to so many steps after the beginning, without some.
+
+    A step is drawn as a number, spread over the templates and a few lengths of time: Hypothesis likes small numbers,
+    and would draw the first templates most of the time.
+    """
+    menu = [burst for burst in _WEIGHTED if not any(map(without, burst))]
+
+    def drawn(number: int) -> list[Step]:
+        spread = number * 2_654_435_761 % 2**32
+        after = _AFTER[spread // len(menu) % len(_AFTER)]
+        return [s if s.kind is inputs.Tick else replace(s, after=after) for s in menu[spread % len(menu)]]
+
+    some = st.lists(st.integers(0, 2**24).map(drawn), min_size=most // 2, max_size=most)
+    return some.map(lambda bursts: [*BEGINNING, *chain.from_iterable(bursts)])
+
+
+#: Milliseconds between records.
+_AFTER = (1_000, 0, 300, 1_000, 2_500, 1_000)
 
 
 def sent(chosen: Iterable[Step], tenant: str = "acme", now: int = EPOCH) -> list[Sent]:

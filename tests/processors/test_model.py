@@ -64,7 +64,7 @@ def test_the_engine_agrees_with_the_model() -> None:  # R-ROOM, R-AUD, R-TURN-2 
     share = Share()
 
     @examples(1000)
-    @given(steps(25, without=beyond))
+    @given(steps(18, without=beyond))
     def check(chosen: list[Step]) -> None:
         player, model = Player(), Model()
         for one in sent([placed(chosen[0], document=FIXED), *chosen[1:]]):

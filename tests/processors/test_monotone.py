@@ -51,7 +51,7 @@ def delivered(stream: list[Step]) -> bool:
     return any(r.rendering is not None for r in decided)
 
 
-def never_better(worse: Callable[[Step], st.SearchStrategy[tuple[list[Step], Step]]], count: int = 80) -> None:
+def never_better(worse: Callable[[Step], st.SearchStrategy[tuple[list[Step], Step]]], count: int = 200) -> None:
     """Hold a stream and its draft against the same with what `worse` puts before the draft, and the draft it makes."""
     share = Share()
 
@@ -134,7 +134,7 @@ def test_an_older_listing() -> None:
     share = Share()
     quiet = [s for s in EVENTS if s.fields["room"] == C1]
 
-    @examples(80)
+    @examples(200)
     @given(
         steps(10, without=lambda s: s.kind is inputs.AgentPaused),
         st.lists(st.sampled_from(quiet), max_size=2),

@@ -91,7 +91,7 @@ def test_the_changes_taken_make_up_the_state() -> None:  # the checkpoint is wha
 def test_a_record_told_again_authorizes_nothing_and_changes_no_later_decision() -> None:  # R-RUN-4
     share = Share()
 
-    @examples(150)
+    @examples(200)
     @given(steps(), st.integers(0, 60), st.integers(0, 60))
     def check(chosen: list[Step], of: int, later: int) -> None:
         stream = sent(chosen)

@@ -90,3 +90,24 @@ def test_who_joined_at_or_after_the_message_is_left_out() -> None:  # R-AUD-9
     feed.joined(C1, KIM, at=said)
     feed.joined(C1, MORGAN, at=said - 1)
     assert settled(feed.listing(C1, [ALEX, KIM, MORGAN])) == (ALEX, MORGAN)
+
+
+@pytest.mark.parametrize(("ahead", "asks"), [(4_000, True), (3_600_000, False)])
+def test_a_message_from_the_future_does_not_have_its_room_listed_without_end(ahead: int, asks: bool) -> None:
+    feed = started()  # R-AUD-9, R-TIME-2: no listing that may be used is begun after it
+    feed.message(C1, 1, at=feed.now + ahead)
+    out = feed.listing(C1, [ALEX])
+    assert any(isinstance(r, RefreshRequested) for r in out) is asks
+    feed.tick(ahead)
+    assert settled(feed.listing(C1, [ALEX])) == (ALEX,)  # and then it settles all the same
+
+
+def test_a_room_that_nobody_lists_does_not_remember_every_join() -> None:  # R-ROOM-4, R-ROOM-10
+    feed = started()
+    feed.draft(C1, "t1", exposed=("tool:c",))  # the agent knows of the room
+    for n in range(1000):
+        feed.joined(C1, f"slack:T1/U{n}", after=60_000)
+    (log,) = feed.engine._tables.room_logs.rows.values()
+    assert len(log.events) < 400
+    feed.message(C1, 1)
+    assert settled(feed.listing(C1, [ALEX])) == (ALEX,)
