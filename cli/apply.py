@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from turngate.cli.files import embedded, reading
-from turngate.cli.options import KeysFile
+from turngate.cli.options import Assess, KeysFile
 
 if TYPE_CHECKING:
     from turngate.streams.log import Message
@@ -24,6 +24,7 @@ def apply(
         Path | None, typer.Option("--log", metavar="FILE", help="Keep the log here; an existing one goes on.")
     ] = None,
     keys_file: KeysFile = None,
+    assess: Assess = False,
 ) -> None:
     """Fold a file of events on the embedded log and print every record that comes of them.
 
@@ -32,6 +33,7 @@ def apply(
 
     Example:  turngate apply events.jsonl | grep TurnDecided
     """
+    from turngate.connectors.assessor.embedded import WRITES, EmbeddedAssessor
     from turngate.schemas.catalog import APPLIED
     from turngate.schemas.codec import Codec
     from turngate.streams.keys import read_keys
@@ -46,11 +48,16 @@ def apply(
 
     with reading(events) as lines, embedded(log) as kept:
         runtime = LocalRuntime(kept, codec, keys=keys)
+        assessor = EmbeddedAssessor(kept, codec) if assess else None
         try:
             for line in read_lines(lines, str(events)):
                 if line.at is None:
                     raise LineError(line.source, line.number, f"{line.record}: has no at, the broker's time in ms")
-                show(runtime.feed(line.topic, line.key, line.encoded(codec), line.at))
+                value = line.encoded(codec)
+                show(runtime.feed(line.topic, line.key, value, line.at))
+                answer = None if assessor is None else assessor.answer(value, line.at)
+                if answer is not None:
+                    show(runtime.feed(WRITES, line.key, answer, line.at))
         finally:
             # What stands before a broken line has happened: it is applied and shown.
             show(runtime.flush())

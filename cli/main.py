@@ -10,7 +10,21 @@ from typing import Annotated
 
 import typer
 
-from turngate.cli import apply, demo, doctor, importing, keys, operating, policy, scenarios, send, tail, topics, worker
+from turngate.cli import (
+    apply,
+    assess,
+    demo,
+    doctor,
+    importing,
+    keys,
+    operating,
+    policy,
+    scenarios,
+    send,
+    tail,
+    topics,
+    worker,
+)
 from turngate.cli.group import Commands
 
 app = typer.Typer(
@@ -60,6 +74,7 @@ app.command(rich_help_panel=_TRY)(scenarios.scenarios)
 app.command(rich_help_panel=_TRY)(apply.apply)
 app.add_typer(topics.app, name="topics", rich_help_panel=_RUN)
 app.command(rich_help_panel=_RUN)(worker.worker)
+app.command(rich_help_panel=_RUN)(assess.assess)
 app.add_typer(keys.app, name="keys", rich_help_panel=_RUN)
 app.add_typer(importing.app, name="import", rich_help_panel=_FEED)
 app.command(rich_help_panel=_FEED)(send.send)

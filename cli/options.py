@@ -73,17 +73,29 @@ KeysFile = Annotated[
         "--keys-file", metavar="FILE", help="The keys of share codes (`turngate keys new`). [TURNGATE_KEYS_FILE]"
     ),
 ]
+#: Of the commands that feed an embedded log.
+Assess = Annotated[
+    bool, typer.Option("--assess", help="Label memory writes by the built-in rules, as `turngate assess` does.")
+]
 
 
 #: Settings that are no options, since a command line can be seen by everyone on the machine.
-_SECRETS = ("KEYS", "CLIENT_KEY_PASSWORD", "SASL_PASSWORD", "REGISTRY_PASSWORD", "REGISTRY_CLIENT_KEY_PASSWORD")
+_SECRETS = (
+    "KEYS",
+    "ASSESSOR_TOKEN",
+    "CLIENT_KEY_PASSWORD",
+    "SASL_PASSWORD",
+    "REGISTRY_PASSWORD",
+    "REGISTRY_CLIENT_KEY_PASSWORD",
+)
 
 
 def variables() -> frozenset[str]:
     """Every environment variable that is a setting."""
     options = (_BROKER_OPTIONS | _REGISTRY_OPTIONS | _POSTGRES_OPTIONS).values()
     flags = [get_args(option)[1].default for option in options]
-    named = [_variable(flag) for flag in (*flags, "--keys-file")]
+    others = ("--keys-file", "--operator", "--assessor-endpoint", "--assessor-ca-file")
+    named = [_variable(flag) for flag in (*flags, *others)]
     return frozenset([*named, *(f"TURNGATE_{name}" for name in _SECRETS)])
 
 

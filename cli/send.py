@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from turngate.cli.errors import extra
+from turngate.cli.errors import Impossible, extra
 from turngate.cli.files import STDIN, embedded, now, reading
-from turngate.cli.options import Connection, connects
+from turngate.cli.options import Assess, Connection, connects
 
 if TYPE_CHECKING:
     from turngate.processors.keys import Keys
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 def send(
     connection: Connection,
     records: Annotated[Path, typer.Argument(metavar="RECORDS.jsonl", help="Lines of records, `-` for standard input.")],
+    *,
+    assess: Assess = False,
 ) -> None:
     """Send records to their input topics. An invalid one is named by its line, and then nothing is sent.
 
@@ -37,12 +39,14 @@ def send(
     from turngate.schemas.codec import Codec
 
     log = connection.log_file()
+    if assess and log is None:
+        raise Impossible("--assess is for an embedded log; on a broker run `turngate assess`")
     with _readable_twice(records) as path:
         codec = Codec() if log is not None else _codec(connection)
         for line in _lines(path, records):
             line.valid(codec)
         if log is not None:
-            count = _to_log(log, _lines(path, records), codec, connection.keys())
+            count = _to_log(log, _lines(path, records), codec, connection.keys(), assess)
         else:
             count = _to_broker(connection, _lines(path, records), codec)
     typer.echo(f"{count} records sent", err=True)
@@ -79,14 +83,20 @@ def _codec(connection: Connection) -> Codec:
     return Codec(RegistryIds(registry))
 
 
-def _to_log(path: Path, lines: Iterator[Line], codec: Codec, keys: Keys) -> int:
+def _to_log(path: Path, lines: Iterator[Line], codec: Codec, keys: Keys, assess: bool) -> int:
+    from turngate.connectors.assessor.embedded import WRITES, EmbeddedAssessor
     from turngate.streams.local import LocalRuntime
 
     count = 0
     with embedded(path) as log:
         runtime = LocalRuntime(log, codec, keys=keys)
+        assessor = EmbeddedAssessor(log, codec) if assess else None
         for count, line in enumerate(lines, 1):  # noqa: B007 - the number of all of them
-            runtime.feed(line.topic, line.key, line.valid(codec), now())
+            value = line.valid(codec)
+            runtime.feed(line.topic, line.key, value, now())
+            answer = None if assessor is None else assessor.answer(value, now())
+            if answer is not None:
+                runtime.feed(WRITES, line.key, answer, now())
         runtime.flush()
     return count
 

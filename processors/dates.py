@@ -45,7 +45,7 @@ _FORMS = tuple(
         rf"(?P<year>[0-9]{{4}}){_OF}{_NAME}{_OF}{_DAY}",
     )
 )
-_NAMED = re.compile(_NAME)
+_NAMED, _DIGIT = re.compile(_NAME), re.compile("[0-9]")
 #: A time of day after a date belongs to it: `2026-02-22T10:00:00Z`.
 _TIME = re.compile("t[0-9]{2}:[0-9]{2}")
 
@@ -69,6 +69,8 @@ def day(year: int, month: int, of_month: int) -> str | None:
 
 def dates(folded: str) -> Iterator[Named]:
     """Every date of a folded text that is no part of a longer word or number; `02/03/2026` is one of two days."""
+    if _DIGIT.search(folded) is None:
+        return
     named = _NAMED.search(folded) is not None
     for form in _FORMS if named else _FORMS[:4]:
         for match in form.finditer(folded):

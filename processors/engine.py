@@ -212,7 +212,12 @@ class Engine:
         room = getattr(record, "room", None)
         if room is not None and not handling.forgotten(ledger, record):
             ledger.start(room)
+        out = self._apply_to(ledger, record, topic, late=late)
+        if room is not None:  # what was done there may have moved its end, to an earlier time also
             self._calendar.note_room(ledger, room)
+        return out
+
+    def _apply_to(self, ledger: Ledger, record: Record, topic: str, *, late: bool) -> list[Record]:
         if isinstance(record, inputs.MembershipPage):
             return self._page(ledger, record)
         if isinstance(record, inputs.AgentPaused):

@@ -17,7 +17,7 @@ from itertools import accumulate
 from typing import TYPE_CHECKING
 
 from turngate.processors.forms import HEAD, SIGNIFICANT, Kind, exact, forms, integral, rows, words
-from turngate.processors.spelling import MAX_VALUE, Number, fold
+from turngate.processors.spelling import MAX_VALUE, Number, fold, numbers
 
 if TYPE_CHECKING:
     from hashlib import _Hash as HASH
@@ -63,10 +63,11 @@ class Finder:
         if not remembered:
             return ()
         folded = fold(text)
-        found = [fingerprint for form in exact(folded) if (fingerprint := self.fingerprint(form)) in remembered]
+        there = list(numbers(folded))
+        found = [fingerprint for form in exact(folded, there) if (fingerprint := self.fingerprint(form)) in remembered]
         search = _Search(self, remembered, tags(remembered) if beginnings is None else beginnings)
         found += search.within(Kind.PHRASE, words(folded))
-        for row in rows(folded):
+        for row in rows(folded, there):
             found += search.within(Kind.DIGITS, [number.digits for number in row], row)
         return tuple(dict.fromkeys(found))
 
@@ -104,7 +105,7 @@ class _Search:
         self._beginnings = beginnings
         self._begins: dict[str, bytes | None] = {}
 
-    def within(self, kind: Kind, groups: list[str], numbers: list[Number] | None = None) -> Iterator[bytes]:
+    def within(self, kind: Kind, groups: list[str], row: list[Number] | None = None) -> Iterator[bytes]:
         """The fingerprints found in a row of words, or of numbers."""
         joined = "".join(groups)
         ends = list(accumulate(map(len, groups)))
@@ -119,7 +120,8 @@ class _Search:
                         yield from self._long(kind, joined, start, ends[last:], tag)
                     break
                 span = joined[start : ends[last]]
-                if _is_one(kind, span, numbers[at] if numbers is not None and last == at else None):
+                decimal = row is not None and last == at and not integral(row[at])
+                if len(span) >= SIGNIFICANT and not decimal:
                     yield from self._known(tag, self._finder.start(kind + span))
 
     def _long(self, kind: Kind, joined: str, start: int, ends: list[int], tag: bytes) -> Iterator[bytes]:
@@ -144,13 +146,6 @@ class _Search:
             known = len(beginning) == 1 + SIGNIFICANT and tag in self._beginnings
             self._begins[beginning] = tag if known else None
         return self._begins[beginning]
-
-
-def _is_one(kind: Kind, span: str, alone: Number | None) -> bool:
-    """Whether a span is enough for a value, and of its kind: digits alone are no phrase, a decimal is no id."""
-    if len(span) < SIGNIFICANT:
-        return False
-    return not span.isdecimal() if kind is Kind.PHRASE else alone is None or integral(alone)
 
 
 def _bytes(form: str) -> bytes:

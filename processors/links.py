@@ -117,11 +117,11 @@ def _found(text: str) -> Iterator[tuple[str, bool]]:
 
 def _plain(text: str) -> Iterator[tuple[str, bool]]:
     """The links of a text without Slack's own form: with a scheme, then what is left without one."""
-    text = text.replace("&lt;", "\n")
+    text = unescape(text)
     for part, match in _between(text, _URL):
         yield from ((f"http://{bare}", True) for bare in _without_scheme(part))
         if match is not None:
-            found = _stripped(unescape(match[0]), text[match.start() - 1 : match.start()])
+            found = _stripped(match[0], text[match.start() - 1 : match.start()])
             if not found.endswith((":", "/", "\\")) or _AFTER_SLASHES.search(found):
                 yield found, True
 
@@ -131,14 +131,14 @@ def _without_scheme(text: str) -> Iterator[str]:
     for part, mail in _between(text, _MAIL):
         for match in _BARE.finditer(part):
             before = match[1][0] if match[1][0] in _MARKS else part[match.start() - 1 : match.start()]
-            name, tail = match[1].strip("_-"), unescape(match[2])
+            name, tail = match[1].strip("_-"), match[2]
             cut = _domain_within(name)
             if cut is not None:
                 yield _stripped(cut + (tail if cut == name else ""), before)
             elif tail and _QUAD.fullmatch(name):
                 yield _stripped(name + tail, before)
         if mail is not None:
-            whole = _stripped(unescape(mail[0]), "")
+            whole = _stripped(mail[0], "")
             if not _is_domain(mail[1].rpartition("@")[2]):
                 yield from _without_scheme(mail[0].replace("@", " "))
             elif len(whole) > len(mail[1]):

@@ -77,9 +77,11 @@ class Calendar:
         while self._ends and self._ends[0][0] <= now:
             noted, key = heapq.heappop(self._ends)
             row = self._tables.started.get(key)
-            if self._noted.get(key) != noted or row is None:
+            if self._noted.get(key) != noted:
                 continue
             del self._noted[key]
+            if row is None:  # a record that was refused had named it
+                continue
             ledger = ledger_of(key[0])
             if room_ends(ledger, key[1], row) <= now:
                 found.append((row.arrival if row.active_arrival is None else row.active_arrival, key))

@@ -74,7 +74,7 @@ def _folded(sign: str) -> str:
     if known is not None:
         return known
     category = unicodedata.category(sign)
-    if category in {"Cf", "Mn", "Me"} or sign in _INVISIBLE:
+    if category in {"Cf", "Me"} or sign in _INVISIBLE:
         return ""
     if category == "Pd":
         return "-"
@@ -114,28 +114,28 @@ def numbers(folded: str) -> Iterator[Number]:
         meant = readings(raw)
         if not meant and set(_MARK.findall(raw)) == {","}:  # a list without spaces: `4711,4712,4713`
             for part in re.finditer("[0-9]+", raw):
-                yield Number(start + part.start(), start + part.end(), part[0], (plain(part[0]),))
+                yield Number(start + part.start(), start + part.end(), part[0], readings(part[0]))
         else:
             yield Number(start, end, _MARK.sub("", raw), meant)
 
 
 def readings(raw: str) -> tuple[str, ...]:
-    """What digits with signs between them can mean, as plain decimals: `4,711` is 4711 or 4.711."""
+    """What digits with signs between them can mean, as plain decimals: `4,711` is 4711 or 4.711.
+
+    None where a zero leads: `04711` is the name of something.
+    """
     marks = _MARK.findall(raw)
     parts = _MARK.split(raw)
-    if not marks:
-        return (plain(raw),)
     meant = []
-    if len(set(marks)) == 1 and _grouped(parts):
-        meant.append(plain("".join(parts)))
-    if marks[-1] in ".," and (len(marks) == 1 or (_one_other(marks) and _grouped(parts[:-1]))):
-        meant.append(plain("".join(parts[:-1]), parts[-1]))
-    return tuple(dict.fromkeys(meant))
+    if len(set(marks)) < 2 and (not marks or _grouped(parts)):
+        meant.append(("".join(parts), ""))
+    if marks and marks[-1] in ".," and (len(marks) == 1 or (_one_other(marks) and _grouped(parts[:-1]))):
+        meant.append(("".join(parts[:-1]), parts[-1]))
+    return tuple(dict.fromkeys(_plain(*parts) for parts in meant if parts[0] == "0" or parts[0][0] != "0"))
 
 
-def plain(whole: str, fraction: str = "") -> str:
-    """A decimal without needless zeros: `082500` and `00` are `82500`."""
-    whole, fraction = whole.lstrip("0") or "0", fraction.rstrip("0")
+def _plain(whole: str, fraction: str) -> str:
+    fraction = fraction.rstrip("0")
     return f"{whole}.{fraction}" if fraction else whole
 
 
@@ -146,7 +146,7 @@ def _one_other(marks: list[str]) -> bool:
 def _grouped(parts: list[str]) -> bool:
     """Whether these are the groups of one number: in threes, or Indian, in twos before the last three."""
     first, *middle, last = parts
-    if len(last) != 3 or first.startswith("0"):
+    if len(last) != 3:
         return False
     threes = len(first) <= 3 and all(len(part) == 3 for part in middle)
     return threes or (len(first) <= 2 and all(len(part) == 2 for part in middle))

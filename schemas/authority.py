@@ -54,7 +54,7 @@ _READERS: Mapping[str, frozenset[Role]] = MappingProxyType(
         "memory-writes": frozenset({Role.ASSESSOR}),
         "operator-commands": frozenset({Role.ASSESSOR, Role.SINK}),  # a pause withholds (R-POL-4)
         "deliveries": frozenset({Role.SINK}),  # what has been sent before (R-DLV-2)
-        "policies": frozenset({Role.SINK, Role.AUDITOR}),  # `freshness.delivery`
+        "policies": frozenset({Role.SINK, Role.ASSESSOR, Role.AUDITOR}),  # `freshness`, `sensitivity`
         "refresh-requests": frozenset({Role.CONNECTOR}),
         "source-evidence": frozenset({Role.AUDITOR}),
         "memory-revisions": frozenset({Role.AGENT, Role.AUDITOR}),

@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 
 from tests.processors.feed import ALEX, C1, D1, POLICY, Feed, codes, ready, ref, verdicts
+from turngate.schemas.inputs import AgentPaused
+from turngate.schemas.outputs import RecordRefused, RoomForgotten
 from turngate.schemas.shapes import AuthorKind
 
 
@@ -61,3 +63,16 @@ def test_the_twin_that_is_kept_is_delivered() -> None:  # R-RET-4
     feed = ready(C1, [ALEX])
     feed.message(C1, 1)
     assert verdicts(feed.draft(C1, "t1", trigger=ref(C1, 1))) == [("t1", "deliver")]
+
+
+@pytest.mark.parametrize("refused", [False, True])
+def test_a_room_that_a_refused_record_named_is_forgotten_in_its_time(refused: bool) -> None:  # R-RET-1, R-RUN-3
+    feed = Feed()
+    feed.policy(POLICY + "retention: {room_empty: 30s}\n")
+    if refused:
+        pause = AgentPaused(tenant="acme", at=feed.now, command="c", operator="ops", agent="mesh", room=C1, paused=True)
+        (dead,) = feed.send(pause, topic="memory-writes")
+        assert isinstance(dead, RecordRefused)
+        feed.tick(60_000)
+    feed.listing(C1, [ALEX])
+    assert [type(r) for r in feed.tick(30_000)] == [RoomForgotten]

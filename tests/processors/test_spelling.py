@@ -22,7 +22,7 @@ from turngate.processors.spelling import MAX_TEXT, MAX_VALUE, fits_text, fits_va
         ("a\u2013b\u2014c\u2212d\u2011e", "a-b-c-d-e"),
         ("O\u2019Brien", "o'brien"),
         ("1\u202f000\u00a0000\u2009000", "1 000 000 000"),
-        ("47\u200b1\u00ad1", "4711"),
+        ("47\u200b1\u00ad1 4\ufe0f\u20e37", "4711 47"),
         ("A&amp;B &lt;c&gt; &amp;lt;", "a&b <c> &lt;"),
     ],
 )
@@ -53,6 +53,7 @@ def test_spellings_of_the_same_letters_are_one(text: str, folded: str) -> None:
         # a longer number is one number
         ("4 711 000", ["4711000"]),
         ("24711", ["24711"]),
+        ("04711 007 00.50 0.5 0", ["0.5", "0"]),
         # what no country writes is no number: a date, a version, an address
         ("22.02.2026", []),
         ("10.0.0.12", []),
