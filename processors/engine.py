@@ -213,7 +213,8 @@ class Engine:
         if room is not None and not handling.forgotten(ledger, record):
             ledger.start(room)
         out = self._apply_to(ledger, record, topic, late=late)
-        if room is not None:  # what was done there may have moved its end, to an earlier time also
+        if room is not None and (record.tenant, room) in self._tables.started:
+            # What was done there may have moved its end, to an earlier time also.
             self._calendar.note_room(ledger, room)
         return out
 
@@ -231,6 +232,7 @@ class Engine:
             tightened = self._ledger(record.tenant)
             self._calendar.note_all(tightened)
             self._queue.shorten(record.tenant, lambda waiting: gate.ask_ends(tightened, waiting))
+            self._ages.look_again()
         return ledger.out
 
     def _note_evidence(self, record: inputs.MessageObserved | inputs.ToolReturned) -> None:

@@ -141,6 +141,7 @@ class Ages:
         }
         self._tables = tables
         self._heaps: dict[str, list[tuple[int, Key]]] = {}
+        self._quiet: dict[str, int] = {}
         self.index()
 
     def index(self) -> None:
@@ -149,6 +150,11 @@ class Ages:
             rows = self._tables.state.tables[name].rows
             heap = self._heaps[name] = [(age(row), key) for key, row in rows.items()]
             heapq.heapify(heap)
+        self.look_again()
+
+    def look_again(self) -> None:
+        """A policy has come: what was to be kept for long may be over now."""
+        self._quiet.clear()
 
     def note(self, written: Iterable[tuple[str, Key, Any]]) -> None:
         """Note rows that are new, or as of another time than before."""
@@ -156,10 +162,15 @@ class Ages:
             age = self._ages.get(name)
             row = None if age is None else self._tables.state.tables[name].rows.get(key)
             if age is not None and row is not None and (before is None or age(before) != age(row)):
-                heapq.heappush(self._heaps[name], (age(row), key))
+                entry = (age(row), key)
+                heapq.heappush(self._heaps[name], entry)
+                if self._heaps[name][0] is entry:
+                    self._quiet.pop(name, None)
 
     def over(self, table: Table[R], until: Callable[[Key, R], int | None], now: int) -> Iterator[tuple[Key, R]]:
         """A few rows whose time is over; the first that is not, or has no end (None), ends the search."""
+        if now < self._quiet.get(table.name, now):  # nothing is over until the oldest is, and that was looked at before
+            return
         heap, age = self._heaps[table.name], self._ages[table.name]
         for _ in range(_SWEEP):
             if not heap:
@@ -169,6 +180,7 @@ class Ages:
             if row is not None and age(row) == seen:
                 end = until(key, row)
                 if end is None or end > now:
+                    self._quiet[table.name] = now if end is None else end
                     return
                 heapq.heappop(heap)
                 yield key, row

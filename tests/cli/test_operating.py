@@ -18,6 +18,10 @@ NOTE: Line = (
     {"agent": "mesh", "write": "w1", "memory": "plan", "revision": "plan@1", "op": "create", "by": "dream",
      "kind": "note", "text": "the plan", "sources": ["message:slack:T1/D1/1"]},
 )  # fmt: skip
+ASKED: Line = (
+    "SharingRequested",
+    {"agent": "mesh", "request": "q1", "room": "slack:T1/D1", "revision": "plan@1", "audience": "public"},
+)
 
 
 @pytest.fixture
@@ -35,6 +39,15 @@ def sent(turngate: Turngate, log: Path, *lines: Line) -> None:
 def verdicts(turngate: Turngate, log: Path) -> list[dict[str, Any]]:
     shown = turngate("tail", "turn-verdicts", "--log", log, "--from", "beginning", "--no-follow", "--json")
     return [json.loads(line)["value"] for line in shown.stdout.splitlines()]
+
+
+def test_codes_are_made_with_keys_alone(turngate: Turngate, log: Path, tmp_path: Path) -> None:  # R-GRT-10
+    sent(turngate, log, ASKED)
+    assert turngate("keys", "new", tmp_path / "keys").exit_code == 0
+    again = written(tmp_path / "again", ("SharingRequested", ASKED[1] | {"request": "q2"}), at=now())
+    assert turngate("send", again, "--log", log, "--keys-file", tmp_path / "keys").exit_code == 0
+    shown = turngate("tail", "grants", "--log", log, "--from", "beginning", "--no-follow", "--json").stdout
+    assert [json.loads(line)["record"] for line in shown.splitlines()] == ["CommandRefused", "SharingOffered"]
 
 
 def draft(turn: str) -> Line:

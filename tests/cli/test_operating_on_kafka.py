@@ -11,15 +11,18 @@ import pytest
 from tests.broker import Broker
 from tests.cli.conftest import DRAFT, MESSAGE, POLICY, Line, Turngate, listing, written
 from tests.cli.test_on_kafka import tailed, worker
-from tests.cli.test_operating import NOTE, WHO
+from tests.cli.test_operating import ASKED, NOTE, WHO
 from turngate.cli.files import now
+from turngate.processors.keys import is_code
 
 pytestmark = pytest.mark.kafka
 
 
 def test_commands_wait_for_a_worker_and_report_what_it_answered(
-    turngate: Turngate, own_broker: Broker, tmp_path: Path
+    turngate: Turngate, own_broker: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    assert turngate("keys", "new", tmp_path / "keys").exit_code == 0
+    monkeypatch.setenv("TURNGATE_KEYS_FILE", str(tmp_path / "keys"))  # the worker's, in a process of its own
     at = ("--bootstrap-servers", own_broker.bootstrap)
     assert turngate("topics", "create", *at, "--partitions", 3).exit_code == 0
 
@@ -30,7 +33,7 @@ def test_commands_wait_for_a_worker_and_report_what_it_answered(
     assert "no worker applied it within 1 s; it is on operator-commands[" in alone.stderr
 
     began_ms = now()
-    lines: tuple[Line, ...] = (POLICY, listing(began_ms), MESSAGE, NOTE)
+    lines: tuple[Line, ...] = (POLICY, listing(began_ms), MESSAGE, NOTE, ASKED)
     with worker(own_broker.bootstrap):
         for number, line in enumerate(lines):
             assert turngate("send", written(tmp_path / str(number), line, at=began_ms), *at).exit_code == 0
@@ -42,6 +45,10 @@ def test_commands_wait_for_a_worker_and_report_what_it_answered(
         assert (refused.exit_code, refused.stdout) == (1, "refused: 409 base_not_current\n")
         revoked = turngate("revoke", grant, "--agent", "mesh", *WHO, *at)
         assert (revoked.exit_code, revoked.stdout) == (0, f"revoked {grant}\n")
+
+        (offered,) = (r for r in tailed(turngate, own_broker.bootstrap, "grants") if r["record"] == "SharingOffered")
+        assert isinstance(offered["value"], dict)
+        assert is_code(offered["value"]["code"])
 
         assert turngate("pause", "mesh", *WHO, *at).stdout == "mesh is paused everywhere\n"
         assert turngate("send", written(tmp_path / "draft", DRAFT, at=began_ms), *at).exit_code == 0

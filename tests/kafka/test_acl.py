@@ -39,7 +39,10 @@ from tests.conftest import missing
 from tests.jvm import JAVA, Unavailable, broker_jars, jar
 from turngate.cli.files import now
 from turngate.cli.main import app
+from turngate.connectors.assessor.rules import assess_by_rules
+from turngate.connectors.assessor.service import Assessor
 from turngate.schemas.authority import READERS, WRITERS, Role
+from turngate.schemas.codec import Codec
 from turngate.streams.kafka.acl import group
 from turngate.streams.kafka.clients import plain_consumer, transactional_producer
 from turngate.streams.kafka.owner import Names
@@ -271,12 +274,25 @@ def test_every_role_does_its_part(guarded: Broker, tmp_path: Path) -> None:
         deadline = time.monotonic() + 30
         while "verdict=deliver" not in tail(guarded, Role.AGENT, "turn-verdicts"):
             assert time.monotonic() < deadline, "nothing was delivered within 30 s"
+        who = ("--tenant", "acme", "--operator", "alex")
+        assert turngate(guarded, Role.OPERATOR, "pause", "mesh", *who) == "mesh is paused everywhere\n"
     assert " TurnAuthorized " in tail(guarded, Role.SINK, "outbound")
     assert " EvidenceRecorded " in tail(guarded, Role.AUDITOR, "source-evidence")
 
 
 def tail(broker: Broker, user: str, topic: str) -> str:
     return turngate(broker, user, "tail", topic, "--from", "beginning", "--no-follow")
+
+
+async def test_an_assessor_reads_what_it_needs_in_its_group(guarded: Broker) -> None:
+    stop = asyncio.Event()
+    assessor = Assessor(settings(guarded, Role.ASSESSOR), Codec(), assess_by_rules)
+    running = asyncio.create_task(assessor.run(stop))
+    begun = asyncio.create_task(assessor.ready.wait())
+    await asyncio.wait([begun, running], timeout=60, return_when=asyncio.FIRST_COMPLETED)
+    assert assessor.ready.is_set()
+    stop.set()
+    await asyncio.wait_for(running, 30)
 
 
 async def test_nobody_but_a_worker_joins_its_group_or_fences_it(topics: Broker) -> None:

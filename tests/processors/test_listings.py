@@ -118,3 +118,38 @@ def test_a_room_of_nobody_is_unknown_even_if_somebody_then_joins() -> None:  # R
     feed.draft(C1, "t1", trigger=ref(C1, 1))
     feed.joined(C1, KIM)
     assert codes(feed.tick(5000)) >= {"destination_unknown"}
+
+
+@pytest.mark.parametrize("first", [True, False])
+def test_a_join_counts_on_top_of_a_listing_that_may_have_missed_it(first: bool) -> None:  # R-ROOM-4
+    feed = started()
+    feed.message(C1, 1)
+    feed.listing(C1, [ALEX])
+    feed.tick(10_000)
+    begun = feed.now
+    if first:  # told before the listing came, and happened after it began
+        feed.joined(C1, KIM, at=begun + 1)
+    feed.listing(C1, [ALEX], started_at=begun)
+    if not first:  # told after it, and happened before it began
+        feed.joined(C1, KIM, at=begun - 1)
+    assert may_tell(feed, "t1", 1) == "drop"
+    feed.listing(C1, [ALEX])
+    assert may_tell(feed, "t2", 1) == "deliver"
+
+
+@pytest.mark.parametrize(("began", "verdict"), [(0, "hold"), (1, "deliver")])
+def test_a_changed_room_is_unknown_until_a_listing_begun_after_that(began: int, verdict: str) -> None:  # R-ROOM-5
+    feed = started()
+    feed.tool(C1, "c")
+    feed.changed(C1)
+    feed.listing(C1, [ALEX], started_at=feed.now + began)
+    assert verdicts(feed.draft(C1, "t1", exposed=("tool:c",))) == [("t1", verdict)]
+
+
+@pytest.mark.parametrize(("kind", "verdict"), [("member", "deliver"), ("guest", "drop")])
+def test_a_listed_member_who_joins_as_a_guest_counts_as_one(kind: str, verdict: str) -> None:  # R-ROOM-6, R-AUD-1
+    feed = started()
+    feed.listing(C1, [ALEX, KIM])
+    feed.tool(C1, "c", server="wiki")
+    feed.joined(C1, KIM, kind=kind)
+    assert verdicts(feed.draft(C1, "t1", exposed=("tool:c",))) == [("t1", verdict)]

@@ -1,0 +1,170 @@
+"""What becomes of memory writes at the edges that a scenario does not reach (rules EVI, MEM, SEN)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.processors.feed import C1, D1, KIM, codes, ref, verdicts
+from tests.processors.remembering import SECRET, Memories, refused, remembering, states
+from turngate.processors import lineage, memory
+from turngate.schemas import inputs
+from turngate.schemas.outputs import RevisionRecorded
+from turngate.schemas.shapes import Rendering
+
+
+def with_a_belief(kind: str = "world") -> Memories:
+    feed = remembering()
+    feed.write("sky", "sky@1", by="operator", kind=kind)
+    return feed
+
+
+@pytest.mark.parametrize("op", ["create", "derive", "amend"])
+def test_what_takes_a_beliefs_place_waits_for_an_operator_whatever_it_is_called(op: str) -> None:  # R-MEM-7
+    feed = with_a_belief()
+    fields: dict[str, Any] = {"op": op, "base": "sky@1", "kind": "note", "sources": [ref(D1, 1)]}
+    assert states(feed.write("sky", "sky@2", **fields)) == [("sky@2", "staged")]
+    assert "revision_staged" in codes(feed.draft(D1, "t1", exposed=["revision:sky@2"]))
+    promoted = feed.write("sky", "sky@2", op="promote", by="operator")
+    assert states(promoted) == [("sky@2", "current")]
+
+
+@pytest.mark.parametrize("op", ["create", "derive", "amend"])
+def test_an_operators_word_takes_a_beliefs_place_at_once_and_so_does_a_note_a_notes(op: str) -> None:
+    feed = with_a_belief()
+    assert states(feed.write("sky", "sky@2", op=op, base="sky@1", by="operator")) == [("sky@2", "current")]
+    made = feed.write("trip", "trip@2", op=op, base="trip@1", sources=[ref(D1, 1)])
+    assert states(made) == [("trip@2", "current")]
+
+
+@pytest.mark.parametrize("by", ["dream", "distill", "document", "refusal", "correction", "turn"])
+@pytest.mark.parametrize("kind", ["world", "rule"])
+def test_no_process_forgets_a_belief_on_its_own(by: str, kind: str) -> None:  # R-MEM-7
+    feed = with_a_belief(kind)
+    assert refused(feed.write("sky", "sky@1", op="forget", by=by))
+    assert not refused(feed.write("trip", "trip@1", op="forget", by="distill"))
+    assert states(feed.write("sky", "sky@1", op="forget", by="operator")) == [("sky@1", "retired")]
+
+
+def test_a_context_answer_of_another_agent_answers_for_no_write(  # R-EVI-2
+) -> None:
+    feed = remembering()
+    feed.context(C1, "r1", "t1", agent="scout")
+    feed.context(C1, "r2", "t2")
+    unheard = feed.write("n", "n@1", by="turn", turn="t1", sources=[ref(C1, 1)], room=C1)
+    heard = feed.write("m", "m@1", by="turn", turn="t2", sources=[ref(C1, 1)], room=C1)
+    assert codes(feed.draft(C1, "t3", exposed=["revision:n@1"])) == {"source_unknown"}
+    assert verdicts(feed.draft(C1, "t4", exposed=["revision:m@1"])) == [("t4", "deliver")]
+    assert [len(r.leaves) for r in (*unheard, *heard) if isinstance(r, RevisionRecorded)] == [2, 1]
+
+
+def test_an_amended_transcript_keeps_what_it_replaced_and_a_forgotten_one_nothing() -> None:  # R-MEM-4
+    feed = remembering()
+    feed.write("log", "log@1", kind="transcript", text="first-words")
+    feed.write("log", "log@2", op="amend", base="log@1", text="second-words")
+    assert feed.holds("first-words")
+    feed.write("log", "log@2", op="forget", by="operator", text=None)
+    assert not feed.holds("second-words")
+
+
+#: Writes that are refused, each for another reason.
+REFUSED: list[dict[str, Any]] = [
+    {"health": True},
+    {"by": "operator", "topic": "memory-writes"},
+    {"agent": "nobody"},
+    {"revision": "trip@1"},
+    {"agent": "scout", "memory": "trip"},
+    {"op": "amend", "base": "trip@0"},
+    {"by": "refusal", "kind": "rule"},
+    {"by": "correction", "sources": ["tool:none"]},
+    {"by": "correction"},
+    {"by": "dream", "sources": [f"message:{D1}/1", f"message:{C1}/1"]},
+    {"kind": "rule", "sources": ["tool:none"]},
+    {"by": "turn", "turn": "t9", "sources": [f"message:{D1}/1"], "room": C1},
+]
+
+
+@pytest.mark.parametrize("fields", REFUSED)
+def test_nothing_is_kept_of_a_refused_text(fields: dict[str, Any]) -> None:  # R-MEM-5, R-MEM-6
+    words = "never-to-be-seen"
+    feed = remembering()
+    record = {"agent": "mesh", "write": "w", "memory": "m", "revision": "m@1", "op": "create", "by": "distill"}
+    record |= {"kind": "note", "room": D1, "text": words} | {k: v for k, v in fields.items() if k != "topic"}
+    written = inputs.MemoryWrite.model_validate({"tenant": "acme", "at": feed.now} | record)
+    out = feed.send(written, topic=fields.get("topic", "memory-writes"))
+    assert refused(out)
+    assert not feed.holds(words)
+    assert all(words not in r.model_dump_json() for r in out)
+
+
+def test_a_text_goes_when_it_is_replaced_or_refused_after_its_wait() -> None:  # R-SEN-2
+    feed = remembering("sensitivity: {enabled: true}\n")
+    feed.write("plan", "plan@1", text="first-words", sources=[ref(D1, 1)])
+    feed.write("plan", "plan@1", text="second-words", sources=[ref(D1, 1)])
+    assert feed.holds("first-words")
+    assert feed.holds("second-words")
+    assert refused(feed.tick(3_000)) == ["revision_exists"]
+    assert not feed.holds("second-words")
+    feed.write("plan", "plan@2", op="amend", base="plan@1", text="third-words")
+    feed.make(inputs.SensitivityAssessed, write=f"w{feed.writes}", label="ordinary")
+    assert not feed.holds("first-words")
+    assert feed.holds("third-words")
+
+
+def test_a_write_that_cannot_be_taken_up_after_its_wait_is_answered_and_its_text_goes(  # R-RUN-6
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    feed = remembering("sensitivity: {enabled: true}\n")
+    feed.write("plan", "plan@1", text="some-words", sources=[ref(D1, 1)])
+
+    def broken(*_: object) -> lineage.Lineage:
+        raise ArithmeticError
+
+    monkeypatch.setattr(memory, "lineage", broken)
+    assert refused(feed.tick(3_000)) == ["decision_error"]
+    assert not feed.holds("some-words")
+
+
+def test_a_dream_is_of_one_audience_in_every_version_of_a_policy() -> None:  # R-EVI-9, R-POL-1
+    feed = remembering("skills: {}\n")
+    feed.tool(C1, "c1", server="wiki")
+    feed.tool(C1, "c2", server="wiki")
+    assert states(feed.write("d", "d@1", by="dream", sources=["tool:c1", "tool:c2"])) == [("d@1", "current")]
+    assert refused(feed.write("e", "e@1", by="dream", sources=["tool:c1", ref(C1, 1)])) == ["dream_mixed_audience"]
+
+
+def test_a_turn_may_acknowledge_its_own_staged_fact_and_nobody_else() -> None:  # R-TURN-5, R-MEM-2
+    feed = remembering()
+    feed.context(C1, "r", "t1", candidates=[ref(C1, 1)])
+    feed.write("sky", "sky@1", by="turn", turn="t1", kind="world", room=C1)
+    said = (Rendering(text="noted"),)
+    other = feed.draft(C1, "t2", trigger=ref(C1, 1), wrote=["sky@1"], renderings=said)
+    assert codes(other) == {"revision_staged"}
+    assert verdicts(feed.draft(C1, "t1", wrote=["sky@1"], renderings=said)) == [("t1", "deliver")]
+
+
+def test_restored_at_any_moment_it_goes_on_the_same() -> None:  # R-RUN-1
+    def play(cut: int) -> list[tuple[str, ...]]:
+        feed = remembering("sensitivity: {enabled: true}\n")
+        steps = [
+            lambda: feed.write("a", "a@1", sources=[ref(D1, 1)]),
+            lambda: feed.make(inputs.SensitivityAssessed, write="w2", label="ordinary", ask_author=True),
+            lambda: feed.write("b", "b@1", sources=["revision:a@1"], text=SECRET),
+            lambda: feed.tick(1_500),
+            lambda: feed.context(D1, "r", "t1", candidates=["revision:a@1", "revision:b@1"]),
+            lambda: feed.draft(C1, "t2", exposed=["revision:a@1"]),
+            lambda: feed.grant("g", "a@1", expires_at=feed.now + 3_000),
+            lambda: feed.draft(C1, "t3", exposed=["revision:a@1"]),
+            lambda: feed.tick(2_000),
+            lambda: feed.draft(C1, "t4", exposed=["revision:a@1"]),
+            lambda: feed.message(C1, 2, author=KIM),
+        ]
+        out = []
+        for n, step in enumerate(steps):
+            if n == cut:
+                feed.restart()
+            out += [(type(r).__name__, r.model_dump_json()) for r in step()]
+        return [*out, (feed.engine.state.digest(),)]
+
+    assert len({tuple(play(cut)) for cut in range(12)}) == 1
