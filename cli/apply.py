@@ -30,10 +30,12 @@ def apply(
 
     A line is `{"record": NAME, "at": MS, "value": {…}}`, with `"topic"` where the record is not on its own; `at` is the
     broker's time. Each record is applied before the next one arrives. What comes out is `{"record", "value"}` a line.
+    Where no log is kept and no keys are given, the published test key is used, so that the answers can be compared.
 
     Example:  turngate apply events.jsonl | grep TurnDecided
     """
     from turngate.connectors.assessor.embedded import WRITES, EmbeddedAssessor
+    from turngate.processors.keys import NO_KEYS, TEST_KEYS
     from turngate.schemas.catalog import APPLIED
     from turngate.schemas.codec import Codec
     from turngate.streams.keys import read_keys
@@ -41,6 +43,8 @@ def apply(
     from turngate.streams.local import LocalRuntime
 
     codec, keys = Codec(), read_keys(keys_file)
+    if keys is NO_KEYS and log is None:
+        keys = TEST_KEYS
 
     def show(messages: Iterable[Message]) -> None:
         for text in written(codec, (m for m in messages if m.topic != APPLIED)):

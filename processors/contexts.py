@@ -7,10 +7,11 @@ from turngate.processors.granting import usable
 from turngate.processors.ledger import Ledger
 from turngate.processors.permits import Destination, Judged, destination, judge, nowhere, reasons
 from turngate.processors.rows import Context, Waiting, WaitKind
+from turngate.processors.taint import arm, of_refs
 from turngate.processors.turns import asked
 from turngate.schemas.inputs import ContextRequested
 from turngate.schemas.outputs import Attribution, Because, ContextDecided, Permitted, Withheld
-from turngate.schemas.shapes import Code, Reason
+from turngate.schemas.shapes import Code, FieldClass, Reason
 
 
 def context_requested(ledger: Ledger, record: ContextRequested, *, late: bool = False) -> Waiting | None:
@@ -63,8 +64,8 @@ def answer(ledger: Ledger, record: ContextRequested, to: Destination | None) -> 
 
 def _permitted(ref: str, judged: Judged) -> Permitted:
     """Where only a grant permits it, nothing tells whose it is (R-GRT-8); the model must not see a secret (R-EGR-4)."""
-    classified = () if judged.source is None else judged.source.classified
-    redact = tuple(name for name, kind in classified if kind == "secret")
+    values = () if judged.source is None else judged.source.values
+    redact = tuple(dict.fromkeys(value.name for value in values if value.kind is FieldClass.SECRET))
     grant = judged.grants[0] if judged.grants else None
     attribution = Attribution.SHOWN if grant is None else Attribution.HIDDEN
     return Permitted(ref=ref, attribution=attribution, grant=grant, redact=redact)
@@ -105,6 +106,7 @@ def _answered(
     questions: tuple[str, ...] | None,
 ) -> None:
     refs = tuple(p.ref for p in permitted)
+    arm(ledger, record.agent, record.room, record.thread, of_refs(ledger, record.agent, record.room, refs)[0])
     row = Context(record.agent, record.turn, record.room, ledger.now, record.trigger, permitted=refs)
     ledger.tables.contexts.put((ledger.tenant, record.request), row)
     _emit(ledger, record, permitted, withheld, questions)

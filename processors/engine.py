@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 
 from turngate.processors import contexts, gate, handling
 from turngate.processors.agents import pause
+from turngate.processors.approvals import approved
 from turngate.processors.errors import Refused, StateVersionError
 from turngate.processors.keys import NO_KEYS, Keys
 from turngate.processors.ledger import AsOf, Caches, Ledger
@@ -15,7 +17,7 @@ from turngate.processors.retention import Ages, Calendar, Endings, forget_room, 
 from turngate.processors.rooms import page_arrived, prune
 from turngate.processors.rows import Policies, Tables, Waiting
 from turngate.processors.settling import settle
-from turngate.processors.state import State
+from turngate.processors.state import Key, State
 from turngate.processors.waiting import Queue
 from turngate.schemas import inputs
 from turngate.schemas.catalog import INPUT_TOPICS, TICKS
@@ -33,7 +35,7 @@ class Engine:
     """
 
     #: Grows by one with every change after which the same log may lead to other decisions or other state.
-    version = "2"
+    version = "3"
 
     def __init__(self, keys: Keys = NO_KEYS) -> None:
         self._keys = keys
@@ -146,7 +148,7 @@ class Engine:
 
     def _ledger(self, tenant: str) -> Ledger:
         caches = self._caches.setdefault(tenant, Caches())
-        return Ledger(self._tables, tenant, caches, self.now, self._arrival(), self._positions)
+        return Ledger(self._tables, tenant, caches, self.now, self._arrival(), self._positions, self._keys)
 
     def _do_what_is_due(self) -> list[Record]:
         """Everything due at the new time, before the record is handled, in order of arrival (R-TIME-4)."""
@@ -159,8 +161,7 @@ class Engine:
                 forget_room(ledger, key[1])
                 out += ledger.out
             else:
-                out += self._guarded(waiting, handling.time_is_up)
-                self._queue.drop(key, waiting)
+                out += self._go_on(key, waiting, handling.time_is_up)
         sweep(self._tables, self._ages, self._endings, self.now, self._ledger)
         return out
 
@@ -171,22 +172,25 @@ class Engine:
             to, _, now = destination(self._ledger(tenant), agent, room)
             if to is None and not now.open:
                 break
-            out += self._guarded(waiting, handling.room_known)
-            self._queue.drop(key, waiting)
+            out += self._go_on(key, waiting, handling.room_known)
         return out
 
-    def _guarded(self, waiting: Waiting, step: Callable[[Ledger, Waiting], None]) -> list[Record]:
-        """Decide what waited; an error there is a drop (R-RUN-6)."""
+    def _go_on(self, key: Key, waiting: Waiting, step: Callable[[Ledger, Waiting], Waiting | None]) -> list[Record]:
+        """Decide what waited, which may then wait for something else; an error there is a drop (R-RUN-6)."""
         mark = self.state.mark()
         ledger = self._ledger(waiting.tenant)
+        after: Waiting | None = None
         try:
-            step(ledger, waiting)
+            after = step(ledger, waiting)
         except MemoryError:
             raise
         except Exception:
             self.state.undo(mark)
             ledger = self._ledger(waiting.tenant)
             handling.failed(ledger, waiting)
+        self._queue.drop(key, waiting)
+        if after is not None:
+            self._queue.add(replace(after, since=waiting.since))
         return ledger.out
 
     def _record(self, record: Record, position: Position, timestamp: int, raw: bytes, *, late: bool) -> list[Record]:
@@ -208,10 +212,11 @@ class Engine:
     def _handle(self, record: Record, topic: str, *, late: bool) -> list[Record]:
         ledger = self._ledger(record.tenant)
         room = getattr(record, "room", None)
-        if room is not None:
+        if room is not None and not handling.forgotten(ledger, record):
             ledger.start(room)
         out = self._apply_to(ledger, record, topic, late=late)
-        if room is not None:  # what was done there may have moved its end, to an earlier time also
+        if room is not None and (record.tenant, room) in self._tables.started:
+            # What was done there may have moved its end, to an earlier time also.
             self._calendar.note_room(ledger, room)
         return out
 
@@ -220,9 +225,13 @@ class Engine:
             return self._page(ledger, record)
         if isinstance(record, inputs.AgentPaused):
             return self._pause(ledger, record)
-        self._queue.add(handling.handle(ledger, record, topic, self._keys, late=late))
+        if isinstance(record, inputs.ActionApproved):
+            return self._approve(ledger, record)
+        self._queue.add(handling.handle(ledger, record, topic, late=late))
         if isinstance(record, inputs.PolicyPublished):
-            self._calendar.note_all(self._ledger(record.tenant))
+            tightened = self._ledger(record.tenant)
+            self._calendar.note_all(tightened)
+            self._queue.shorten(record.tenant, lambda waiting: gate.ask_ends(tightened, waiting))
             self._ages.look_again()
             self._endings.index(self._ledger, record.tenant)
         return ledger.out
@@ -232,8 +241,17 @@ class Engine:
         out: list[Record] = []
         if pause(ledger, record):
             for key, waiting in self._queue.drafts_of(record.tenant, record.agent, record.room):
-                out += self._guarded(waiting, lambda to, what: gate.end(to, what, Code.PAUSED))
-                self._queue.drop(key, waiting)
+                out += self._go_on(key, waiting, lambda to, what: gate.end(to, what, Code.PAUSED))
+        return out
+
+    def _approve(self, ledger: Ledger, record: inputs.ActionApproved) -> list[Record]:
+        """A yes has come: decide again what it lets out, in order of arrival, each against what is left of it."""
+        out: list[Record] = []
+        if approved(ledger, record):
+            given = self._tables.approvals.rows[record.tenant, record.approval]
+            for key, waiting in self._queue.asking(record.tenant, record.room):
+                if gate.covered(self._ledger(record.tenant), waiting, record.approval, given):
+                    out += self._go_on(key, waiting, gate.said_yes)
         return out
 
     def _page(self, ledger: Ledger, record: inputs.MembershipPage) -> list[Record]:

@@ -38,7 +38,8 @@ def _named(ledger: Ledger, record: ErasureCommanded) -> set[str]:
     for ref, _, row in ledger.tables.shelves.of_tenant(ledger.tenant):
         if over_age(ledger, row.room, row.seen):
             continue
-        if record.room in (row.room, *_rooms(ledger, row.leaves)) or record.reader in _authors(ledger, row.leaves):
+        authors = _authors(ledger, row.leaves) | ({row.author} - {None})
+        if record.room in (row.room, *_rooms(ledger, row.leaves)) or record.reader in authors:
             found.add(ref)
     for (tenant, name), revision in ledger.tables.revisions.rows.items():
         named = (record.room in revision.rooms, record.reader in revision.authors, record.memory == revision.memory)

@@ -7,14 +7,16 @@ from dataclasses import replace
 from turngate.processors.audience import KEYED_UNKNOWN, keyed
 from turngate.processors.bounds import Standing, standing
 from turngate.processors.ledger import Ledger
+from turngate.processors.origins import link_marks, proofs
 from turngate.processors.policy import tool_terms
+from turngate.processors.readings import note, values_of
 from turngate.processors.retention import over_age, takes_up
 from turngate.processors.rows import Deleted, Evidence, LeafRow, Pending
 from turngate.processors.shelves import CONTENT_BYTES
 from turngate.schemas.canonical import digest
 from turngate.schemas.inputs import MessageDeleted, MessageObserved, ToolReturned
 from turngate.schemas.outputs import Because, EvidenceRecorded, EvidenceStatus
-from turngate.schemas.shapes import AuthorKind, FieldClass, Scope, Visibility
+from turngate.schemas.shapes import AuthorKind, Scope, Visibility
 
 #: So many messages of one room may wait for a listing; of more, the oldest never settle and stay unknown.
 MOST_PENDING = 500
@@ -49,11 +51,18 @@ def observed(ledger: Ledger, record: MessageObserved) -> None:
     ledger.active(record.room)
     at = standing(ledger, record.agent, record.room)
     leaves, waits = _said(ledger, record, at)
+    own = len(leaves)
     leaves += _quoted(ledger, record)
     before = () if known is None else known.leaves
     fresh = known or Evidence((), record.room, record.at, ledger.now)
+    said = () if record.text is None else (record.text,)
     made = replace(
         bounded(ledger, fresh, (*before, *leaves)),
+        author=record.author,
+        person=fresh.person and record.author_kind is AuthorKind.PERSON and fresh.author in (None, record.author),
+        quoted=(*fresh.quoted, *range(len(before) + own, len(before) + len(leaves))),
+        proves=proofs(ledger, record.room, said),
+        links=tuple(dict.fromkeys((*fresh.links, *link_marks(said)))),
         contents=(*fresh.contents, content),
         made_of=tuple(dict.fromkeys((*fresh.made_of, *record.quotes, *_repeats(ledger, record)))),
     )
@@ -98,8 +107,10 @@ def _untrusted(ledger: Ledger, record: MessageObserved) -> bool:
 def _own(ledger: Ledger, record: MessageObserved) -> tuple[str, ...]:
     """The agent's own message: the leaves of the turn that it names, if that was let out to this room (R-AUD-7)."""
     turn = None if record.turn is None else ledger.tables.turns.get((ledger.tenant, record.turn))
-    if turn is not None and turn.authorized == record.room and turn.agent == record.agent:
-        return turn.leaves
+    life = ledger.tables.started.get((ledger.tenant, record.room))
+    here = turn is not None and turn.authorized == record.room and turn.agent == record.agent
+    if turn is not None and here and life is not None and life.at <= turn.arrived:
+        return turn.leaves  # what was let out before the room was forgotten went with it (R-RET-1)
     return (ledger.unknown_leaf(record.agent, record.room),)
 
 
@@ -145,23 +156,35 @@ def returned(ledger: Ledger, record: ToolReturned) -> bool:
     if known is None and not takes_up(ledger, ref, record.agent, record.room, record.at):
         return False
     ledger.active(record.room)
-    classified = {
-        (f.name, kind): None
-        for f in record.fields
-        for kind in (("health",) if f.health else ()) + (() if f.class_ is FieldClass.PUBLIC else (f.class_.value,))
-    }
-    leaf = _result_leaf(ledger, record, bool(classified))
+    values = values_of(ledger, record)
+    leaf = _result_leaf(ledger, record, bool(values))
+    texts = [field.value for field in record.fields]
     before = known or Evidence((), record.room, record.at, ledger.now)
     leaves = before.leaves if leaf in before.leaves else (*before.leaves, leaf)
     made = replace(
         bounded(ledger, before, leaves),
         contents=(*before.contents, content)[-MOST_RESULTS:],
-        classified=tuple({**dict.fromkeys(before.classified), **classified}),
+        values=tuple(dict.fromkeys((*before.values, *values))),
+        proves=tuple(dict.fromkeys((*before.proves, *proofs(ledger, record.room, texts)))),
+        links=tuple(dict.fromkeys((*before.links, *link_marks(texts)))),
+        server=record.server if known is None or known.server == record.server else None,
     )
+    if values:
+        note(ledger, record, ref)
+    if record.error is None:
+        _read(ledger, record)
     keep_evidence(ledger, ref, record.agent, made)
     if known is None or made.leaves != known.leaves:
         emit_evidence(ledger, ref, record.agent, made)
     return True
+
+
+def _read(ledger: Ledger, record: ToolReturned) -> None:
+    """The room has read this operation now, or when the result says, if that is earlier (R-ACT-5)."""
+    key = (ledger.tenant, record.agent, record.room, f"{record.server}.{record.operation}")
+    at = min(record.at, ledger.now)
+    if at > (ledger.tables.reads.get(key) or 0):
+        ledger.tables.reads.put(key, at)
 
 
 def _result_leaf(ledger: Ledger, record: ToolReturned, classified: bool) -> str:

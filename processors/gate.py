@@ -2,46 +2,59 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from turngate.processors.agents import named, paused
+from turngate.processors.approvals import covers_draft, use
 from turngate.processors.ledger import Ledger
-from turngate.processors.permits import Destination, destination, ends, judge, nowhere, reasons
+from turngate.processors.permits import Destination, destination, ends, nowhere
 from turngate.processors.retention import over_age
-from turngate.processors.rows import Turn, Waiting, WaitKind
-from turngate.processors.sources import Exempt, as_seen
-from turngate.processors.turns import close, everything, put_turn, seen, turn_of
+from turngate.processors.rows import Approval, Turn, Waiting, WaitKind
+from turngate.processors.taint import BOTH, arm, of_refs
+from turngate.processors.trial import Tried, best
+from turngate.processors.turns import close, everything, put_turn, read, turn_of
 from turngate.processors.verdicts import authorize, decide
 from turngate.schemas.canonical import digest
-from turngate.schemas.inputs import TurnDrafted
+from turngate.schemas.inputs import DeliveryStatus, TurnDelivered, TurnDrafted
 from turngate.schemas.outputs import Because, Verdict
 from turngate.schemas.policy import Then
-from turngate.schemas.shapes import Code, Reason, Rendering
+from turngate.schemas.shapes import Code, Reason
 
 
 def turn_drafted(ledger: Ledger, draft: TurnDrafted, *, late: bool = False) -> Waiting | None:
-    """Decide a draft once (R-TURN-8), or let it wait for its room."""
+    """Decide a draft once (R-TURN-8), or let it wait for its room or for somebody's yes."""
     row = turn_of(ledger, draft.turn)
     content = digest(draft.model_dump(mode="json", exclude={"at"}))
     if row.content is not None:
         if content != row.content and content not in row.conflicts:
             put_turn(ledger, draft.turn, replace(row, conflicts=(*row.conflicts, content)))
+            _expose(ledger, draft, row)
             decide(ledger, draft, Verdict.DROP, [Reason(code=Code.TURN_CONFLICT)], content=content)
         return None
     ledger.active(draft.room)
-    row = replace(row, agent=draft.agent, content=content, trigger=draft.trigger)
+    row = replace(row, agent=draft.agent, content=content, trigger=draft.trigger, arrived=ledger.now)
     put_turn(ledger, draft.turn, row)
+    _expose(ledger, draft, row)
     code = Code.BARRIER_LATE if late else _at_once(ledger, draft)
     if code is not None:
         drop(ledger, draft, [Reason(code=code)])
         return None
+    return _as_new(ledger, draft)
+
+
+def _expose(ledger: Ledger, draft: TurnDrafted, row: Turn) -> None:
+    """What a draft exposed arms its conversation, whether it is delivered or not (R-TNT-1)."""
+    bits, _ = of_refs(ledger, draft.agent, draft.room, read(ledger, draft, row))
+    arm(ledger, draft.agent, draft.room, draft.thread, bits)
+
+
+def _as_new(ledger: Ledger, draft: TurnDrafted) -> Waiting | None:
+    """Decide against the room as it is now, or wait for a listing of it (R-TURN-6)."""
     to, codes, now = destination(ledger, draft.agent, draft.room)
     if to is not None:
-        _against(ledger, draft, to)
-        return None
+        return _against(ledger, draft, to)
     if now.open:
-        _downgrade(ledger, draft, codes, ended_by_deadline=False)
-        return None
+        return _downgrade(ledger, draft, codes, ended_by_deadline=False)
     return _hold(ledger, draft, codes)
 
 
@@ -65,40 +78,63 @@ def _hold(ledger: Ledger, draft: TurnDrafted, codes: tuple[Code, ...]) -> Waitin
     if draft.deadline is not None:
         until = min(until, draft.deadline)
     row = turn_of(ledger, draft.turn)
-    put_turn(ledger, draft.turn, replace(row, waiting=draft))
+    put_turn(ledger, draft.turn, replace(row, waiting=draft, asks=None))
     refs = everything(ledger, draft, row)
     decide(ledger, draft, Verdict.HOLD, _of_room(draft.room, codes), provenance=refs)
     ledger.ask(draft.agent, draft.room, Because.DRAFT, until)
-    return Waiting(ledger.arrival, until, WaitKind.DRAFT, ledger.tenant, draft.turn, draft.agent, draft.room)
+    return _wait(ledger, draft, WaitKind.DRAFT, until)
+
+
+def _wait(ledger: Ledger, draft: TurnDrafted, kind: WaitKind, until: int) -> Waiting:
+    return Waiting(ledger.arrival, until, kind, ledger.tenant, draft.turn, draft.agent, draft.room)
 
 
 def _of_room(room: str, codes: tuple[Code, ...]) -> list[Reason]:
     return [Reason(code=code, ref=room) for code in codes]
 
 
-def room_known(ledger: Ledger, waiting: Waiting) -> None:
+def room_known(ledger: Ledger, waiting: Waiting) -> Waiting | None:
     """The room that a draft waits for is known and fresh, or shown to be open: decide (R-TURN-6)."""
     draft = waiting_draft(ledger, waiting)
     if _forsaken(ledger, draft):
-        return
+        return None
     to, codes, _ = destination(ledger, draft.agent, draft.room)
     if to is None:
-        _downgrade(ledger, draft, codes, ended_by_deadline=False)
-    else:
-        _against(ledger, draft, to)
+        return _downgrade(ledger, draft, codes, ended_by_deadline=False)
+    return _against(ledger, draft, to)
 
 
-def time_is_up(ledger: Ledger, waiting: Waiting) -> None:
+def time_is_up(ledger: Ledger, waiting: Waiting) -> Waiting | None:
     """The wait has ended: decide with the destination as unknown, or drop (R-TURN-6)."""
     draft = waiting_draft(ledger, waiting)
     if _forsaken(ledger, draft):
-        return
+        return None
     # A room of nobody into which somebody joined has no code against it, and still no listing that says who is there.
     codes = destination(ledger, draft.agent, draft.room)[1] or (Code.DESTINATION_UNKNOWN,)
     if ledger.policy(draft.room).settings.stale.then is Then.DROP:
         drop(ledger, draft, _of_room(draft.room, codes))
-    else:
-        _downgrade(ledger, draft, codes, ended_by_deadline=draft.deadline == waiting.until)
+        return None
+    return _downgrade(ledger, draft, codes, ended_by_deadline=draft.deadline == waiting.until)
+
+
+def never_approved(ledger: Ledger, waiting: Waiting) -> None:
+    """Nobody said yes in time: the draft is dropped for what it asked (R-TNT-6, R-TURN-2)."""
+    asks = turn_of(ledger, waiting.subject).asks
+    drop(ledger, waiting_draft(ledger, waiting), [] if asks is None else list(asks.reasons))
+
+
+def covered(ledger: Ledger, waiting: Waiting, name: str, approval: Approval) -> bool:
+    """Whether an approval that has come would let an asking draft out (R-TNT-6)."""
+    asks = turn_of(ledger, waiting.subject).asks
+    if asks is None or approval.fingerprint not in asks.fingerprints:
+        return False
+    return covers_draft(ledger, waiting_draft(ledger, waiting), name)
+
+
+def said_yes(ledger: Ledger, waiting: Waiting) -> Waiting | None:
+    """An approval covers an asking draft: decide it again as if new (R-TNT-6)."""
+    draft = waiting_draft(ledger, waiting)
+    return None if _forsaken(ledger, draft) else _as_new(ledger, draft)
 
 
 def _forsaken(ledger: Ledger, draft: TurnDrafted) -> bool:
@@ -127,115 +163,66 @@ def waiting_draft(ledger: Ledger, waiting: Waiting) -> TurnDrafted:
     return draft
 
 
-@dataclass(frozen=True, slots=True)
-class Tried:
-    """What a way to say the turn came to: its refs and leaves, the reasons against it, and what had to help."""
-
-    refs: tuple[str, ...]
-    leaves: tuple[str, ...]
-    reasons: list[Reason]
-    own_words: bool
-    grants: tuple[str, ...]
-    proofs: tuple[str, ...]
-
-
-def _exempt(ledger: Ledger, draft: TurnDrafted) -> Exempt:
-    """Of the revisions that the draft names, those that this turn wrote or retired by itself (R-TURN-5)."""
-    if not draft.wrote and not draft.retired:
-        return Exempt()
-    rows = ledger.tables.revisions
-    wrote = {r for r in draft.wrote if (x := rows.get((ledger.tenant, r))) is not None and x.turn == draft.turn}
-    retired = {
-        r for r in draft.retired if (x := rows.get((ledger.tenant, r))) is not None and x.retired_by == draft.turn
-    }
-    return Exempt(frozenset(wrote), frozenset(retired))
-
-
-def _try(ledger: Ledger, draft: TurnDrafted, row: Turn, rendering: Rendering | None, to: Destination) -> Tried:
-    """Hold one rendering, or the action alone, against the destination (R-TURN-2)."""
-    refs, some = seen(ledger, draft, row, rendering)
-    exempt = _exempt(ledger, draft)
-    against: list[Reason] = []
-    own_words = False
-    classified: list[tuple[str, str]] = []
-    grants: set[str] = set()
-    proofs: set[str] = set()
-    if not some:  # R-TURN-4
-        return Tried(tuple(sorted(refs)), (), [Reason(code=Code.SOURCE_MISSING)], own_words=False, grants=(), proofs=())
-    for ref in refs:
-        judged = judge(ledger, ref, to, exempt)
-        if judged.codes:
-            against += reasons(ref, judged, draft.trigger)
-        own_words = own_words or judged.own_words
-        grants.update(judged.grants)
-        proofs.update(judged.proofs)
-        if judged.source is not None:
-            classified += judged.source.classified
-    leaves = as_seen(ledger, refs, draft.agent)
-    if len(leaves) > ledger.policy(draft.room).settings.evidence.max_leaves:
-        against.append(Reason(code=Code.LEAF_LIMIT))  # R-EVI-5
-    if not against:
-        against = _not_yet(draft, classified)
-    return Tried(
-        tuple(sorted(refs)), tuple(sorted(leaves)), against, own_words, tuple(sorted(grants)), tuple(sorted(proofs))
-    )
-
-
-#: What later rules will look for in text and parameters, by the class of a value; until they exist it stays inside.
-_CLASS_CODES = {
-    "health": Code.HEALTH_NOT_RETAINED,
-    "secret": Code.SECRET_EXPOSED,
-    "personal": Code.PERSONAL_EGRESS,
-    "confidential": Code.CLASS_EGRESS,
-    "internal": Code.CLASS_EGRESS,
-}
-
-
-def _not_yet(draft: TurnDrafted, classified: list[tuple[str, str]]) -> list[Reason]:
-    """Rules EGR, ACT and TNT are not there yet, so nothing is delivered that they might refuse."""
-    against = [Reason(code=_CLASS_CODES[kind], ref=name) for name, kind in classified]
-    if draft.action is not None:
-        against.append(Reason(code=Code.OPERATION_UNKNOWN, ref=draft.action.operation))
-    return against
-
-
-def _ways(draft: TurnDrafted) -> list[tuple[int | None, Rendering | None]]:
-    """The ways to say the turn in order of preference; an action alone is one without text (R-TURN-9)."""
-    return list(enumerate(draft.renderings)) if draft.renderings else [(None, None)]
-
-
-def _against(ledger: Ledger, draft: TurnDrafted, to: Destination) -> None:
+def _against(ledger: Ledger, draft: TurnDrafted, to: Destination) -> Waiting | None:
     """Decide against a destination that is known and fresh: the first rendering that passes is let out, whole."""
-    row = turn_of(ledger, draft.turn)
-    against: list[Reason] = []
-    for number, rendering in _ways(draft):
-        tried = _try(ledger, draft, row, rendering, to)
-        if not tried.reasons:
-            _let_out(ledger, draft, Verdict.DELIVER, number, tried, to, [to.valid_until, draft.deadline])
-            return
-        against += tried.reasons
-    drop(ledger, draft, against)
+    found = best(ledger, draft, turn_of(ledger, draft.turn), to)
+    if isinstance(found, list):
+        drop(ledger, draft, found)
+        return None
+    number, tried = found
+    if tried.ask is not None:
+        return _ask(ledger, draft, tried)
+    _let_out(ledger, draft, Verdict.DELIVER, number, tried, to, [to.valid_until, draft.deadline])
+    return None
 
 
-def _downgrade(ledger: Ledger, draft: TurnDrafted, codes: tuple[Code, ...], *, ended_by_deadline: bool) -> None:
+def _downgrade(
+    ledger: Ledger, draft: TurnDrafted, codes: tuple[Code, ...], *, ended_by_deadline: bool
+) -> Waiting | None:
     """Decide with an unknown destination: public evidence, else the policy's notice, else nothing (R-TURN-6)."""
-    row = turn_of(ledger, draft.turn)
     to = nowhere(ledger, draft.agent, draft.room)
     until = None if ended_by_deadline else draft.deadline
-    against: list[Reason] = _of_room(draft.room, codes)
-    for number, rendering in _ways(draft):
-        tried = _try(ledger, draft, row, rendering, to)
-        if not tried.reasons:
-            _let_out(ledger, draft, Verdict.DOWNGRADE, number, tried, to, [until])
-            return
-        against += tried.reasons
+    found = best(ledger, draft, turn_of(ledger, draft.turn), to)
+    if not isinstance(found, list):
+        number, tried = found
+        if tried.ask is not None:
+            return _ask(ledger, draft, tried)
+        _let_out(ledger, draft, Verdict.DOWNGRADE, number, tried, to, [until])
+        return None
+    against = _of_room(draft.room, codes) + found
     notice = ledger.policy(draft.room).settings.notice
     if notice is None or not draft.renderings:
         drop(ledger, draft, against)
-        return
-    _finish(ledger, draft, authorized=draft.room, refs=(), leaves=())
+        return None
+    _finish(ledger, draft, against, authorized=draft.room, tried=Tried(()))
     decision = decide(ledger, draft, Verdict.DOWNGRADE, against)
-    authorize(ledger, draft, notice, to, (), until, decision)
+    authorize(ledger, draft, notice, to, (), until, decision, action=None)
+    return None
+
+
+def _ask(ledger: Ledger, draft: TurnDrafted, tried: Tried) -> Waiting | None:
+    """Wait for a yes to exactly these bytes, until `ask_ttl` after the draft arrived (R-TNT-6)."""
+    row = turn_of(ledger, draft.turn)
+    until = _ask_ends(ledger, draft, row)
+    if until <= ledger.now:
+        drop(ledger, draft, tried.reasons)
+        return None
+    put_turn(ledger, draft.turn, replace(row, waiting=draft, asks=tried.ask))
+    fingerprint = None if tried.ask is None else tried.ask.fingerprints[0]
+    refs = everything(ledger, draft, row)
+    decide(ledger, draft, Verdict.ASK, tried.reasons, provenance=refs, fingerprint=fingerprint)
+    return _wait(ledger, draft, WaitKind.ASK, until)
+
+
+def _ask_ends(ledger: Ledger, draft: TurnDrafted, row: Turn) -> int:
+    until = row.arrived + ledger.policy(draft.room).settings.interlock.ask_ttl
+    return until if draft.deadline is None else min(until, draft.deadline)
+
+
+def ask_ends(ledger: Ledger, waiting: Waiting) -> int:
+    """When a draft asks no more, by the policy in force now; a tightening applies at once (R-POL-1)."""
+    row = turn_of(ledger, waiting.subject)
+    return _ask_ends(ledger, waiting_draft(ledger, waiting), row)
 
 
 def _let_out(
@@ -247,8 +234,8 @@ def _let_out(
     to: Destination,
     until: list[int | None],
 ) -> None:
-    limits = [t for t in until if t is not None] + ends(ledger, tried.grants, tried.proofs)
-    _finish(ledger, draft, authorized=draft.room, refs=tried.refs, leaves=tried.leaves)
+    limits = [t for t in until if t is not None] + ends(ledger, tried.grants, tried.proofs) + list(tried.until)
+    _finish(ledger, draft, [], authorized=draft.room, tried=tried)
     decision = decide(ledger, draft, verdict, [], provenance=tried.refs, leaves=tried.leaves, rendering=number)
     authorize(
         ledger,
@@ -258,6 +245,7 @@ def _let_out(
         tried.refs,
         min(limits, default=None),
         decision,
+        action=draft.action,
         own_words=tried.own_words,
         grants=tried.grants,
         proofs=tried.proofs,
@@ -267,15 +255,48 @@ def _let_out(
 def drop(ledger: Ledger, draft: TurnDrafted, against: list[Reason]) -> None:
     """End a draft without sending anything; its provenance is all that it had (R-EVI-6)."""
     refs = everything(ledger, draft, turn_of(ledger, draft.turn))
-    _finish(ledger, draft, authorized=None, refs=(), leaves=())
+    _finish(ledger, draft, against, authorized=None, tried=Tried(()))
     decide(ledger, draft, Verdict.DROP, against, provenance=refs)
 
 
-def _finish(
-    ledger: Ledger, draft: TurnDrafted, *, authorized: str | None, refs: tuple[str, ...], leaves: tuple[str, ...]
-) -> None:
-    """The final decision of a turn: remember where it was let out to, with the leaves of what was sent (R-AUD-7)."""
+def _finish(ledger: Ledger, draft: TurnDrafted, against: list[Reason], *, authorized: str | None, tried: Tried) -> None:
+    """The final decision of a turn: remember where it was let out to, with the leaves of what was sent (R-AUD-7).
+
+    A missing ref for which the draft was not refused may have been anything (R-TNT-1).
+    """
     row = turn_of(ledger, draft.turn)
-    done = replace(row, final=True, waiting=None, authorized=authorized, refs=refs, leaves=leaves)
+    missing = of_refs(ledger, draft.agent, draft.room, everything(ledger, draft, row))[1]
+    refused = {reason.ref for reason in against if reason.code == Code.SOURCE_MISSING} if authorized is None else set()
+    if any(ref not in refused for ref in missing):
+        arm(ledger, draft.agent, draft.room, draft.thread, BOTH)
+    use(ledger, tried.approvals, draft.turn)
+    for claim in tried.claims:
+        ledger.tables.claims.put((ledger.tenant, *claim), draft.turn)
+    done = replace(
+        row,
+        final=True,
+        waiting=None,
+        asks=None,
+        authorized=authorized,
+        refs=tried.refs,
+        leaves=tried.leaves,
+        approvals=tried.approvals,
+        claims=tried.claims,
+    )
     put_turn(ledger, draft.turn, done)
     close(ledger, draft)
+
+
+def delivered(ledger: Ledger, record: TurnDelivered) -> None:
+    """What the sink did: the first record stands, but for `uncertain`, which a later one resolves (R-ACT-4).
+
+    What was never sent gives back what it claimed and the approvals that let it out (R-TNT-6).
+    """
+    row = turn_of(ledger, record.turn)
+    if row.authorized != record.room or row.delivered not in (None, DeliveryStatus.UNCERTAIN):
+        return
+    put_turn(ledger, record.turn, replace(row, delivered=record.status))
+    if record.status in (DeliveryStatus.WITHHELD, DeliveryStatus.FAILED):
+        use(ledger, row.approvals, None)
+        for claim in row.claims:
+            ledger.tables.claims.drop((ledger.tenant, *claim))

@@ -52,9 +52,20 @@ class Keys:
 
     def tags(self, tenant: str, code: str) -> list[str]:
         """The tags under which a code may be kept, one for each key id, the current one first."""
-        ids = [self.current, *sorted(k for k in self.secrets if k != self.current)]
-        found = ((key_id, self._secret(tenant, key_id)) for key_id in ids)
+        found = ((key_id, self._secret(tenant, key_id)) for key_id in self._ids())
         return [f"{key_id}:{_mac(s, f'share-tag:{code}').hex()}" for key_id, s in found if s is not None]
+
+    def fingerprint_keys(self, tenant: str) -> list[tuple[str, bytes]]:
+        """The keys of a tenant's value fingerprints with their ids, the current one first; none where it has no key."""
+        found = ((key_id, self._secret(tenant, key_id)) for key_id in self._ids())
+        return [(key_id, _mac(secret, "fingerprint")) for key_id, secret in found if secret is not None]
+
+    def claims(self, tenant: str, name: str, value: str) -> list[str]:
+        """The tags under which a value may be claimed once (R-ACT-4), the current key's first."""
+        return [f"{key_id}:{_mac(key, f'claim:{name}:{value}').hex()}" for key_id, key in self.fingerprint_keys(tenant)]
+
+    def _ids(self) -> list[str]:
+        return [self.current, *sorted(k for k in self.secrets if k != self.current)]
 
     def _secret(self, tenant: str, key_id: str) -> bytes | None:
         tenants = self.secrets[key_id]

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from turngate.processors.audience import KEYED_UNKNOWN, Keyed, Sets
+from turngate.processors.keys import Keys
 from turngate.processors.policy import Effective, effective
 from turngate.processors.recent import Recent
 from turngate.processors.rows import LeafRow, Policies, Room, RoomLog, Started, Tables
@@ -39,7 +40,14 @@ class Ledger:
     """One tenant in one partition, while a record is applied."""
 
     def __init__(
-        self, tables: Tables, tenant: str, caches: Caches, now: int, arrival: int, as_of: Callable[[], AsOf]
+        self,
+        tables: Tables,
+        tenant: str,
+        caches: Caches,
+        now: int,
+        arrival: int,
+        as_of: Callable[[], AsOf],
+        keys: Keys,
     ) -> None:
         self.tables = tables
         self.tenant = tenant
@@ -47,6 +55,7 @@ class Ledger:
         self.now = now
         self.arrival = arrival
         self.as_of = as_of
+        self.keys = keys
         self._policies: dict[str | None, Effective] = {}
         self.out: list[Record] = []
 
@@ -111,9 +120,14 @@ class Ledger:
         return self.tables.room_logs.get((self.tenant, room)) or RoomLog()
 
     def ask(self, agent: str, room: str, because: Because, need_by: int, *, again: bool = False) -> None:
-        """Emit `RefreshRequested`, unless one is less than `stale.hold` old (R-TURN-6), or `again` (R-AUD-9)."""
-        row = self.room(agent, room)
-        hold = self.policy(room).settings.stale.hold
+        """Emit `RefreshRequested`, unless one is less than `stale.hold` old (R-TURN-6), or `again` (R-AUD-9).
+
+        For an agent that the policy does not name nobody lists a room (R-ROOM-7).
+        """
+        row, settings = self.room(agent, room), self.policy(room).settings
+        if agent not in settings.agents:
+            return
+        hold = settings.stale.hold
         if not again and row.asked_at is not None and self.now - row.asked_at < hold:
             return
         self.put_room(agent, room, asked_at=self.now)

@@ -47,7 +47,9 @@ def of_turn(ledger: Ledger, turn: str | None, agent: str) -> TurnEvidence:
     asked = (ledger.tables.contexts.get((ledger.tenant, request)) for request in row.contexts)
     contexts: list[Context] = [context for context in asked if context is not None]
     return TurnEvidence(
-        tuple(dict.fromkeys(t for t in (*(c.trigger for c in contexts), row.trigger) if t is not None)),
+        tuple(
+            dict.fromkeys(t for t in (*(c.trigger for c in contexts if c.agent == agent), row.trigger) if t is not None)
+        ),
         tuple(dict.fromkeys(ref for c in contexts for ref in c.permitted or ())),
         tuple(dict.fromkeys(tool_ref(call) for call, _ in row.results)),
         tuple(dict.fromkeys(c.room for c in contexts if c.agent == agent)),
@@ -78,7 +80,7 @@ def lineage(ledger: Ledger, write: MemoryWrite, kind: MemoryKind) -> Lineage:
     restrictions = {room for ref in refs for room in _restrictions(ledger, ref, write.agent)}
     if write.restrict or kind is MemoryKind.TRANSCRIPT:  # R-MEM-4
         rooms = asked_from(ledger, write)
-        unknown = unknown or not rooms
+        unknown = unknown or not (rooms or (restrictions and not write.restrict))  # an amended transcript has its room
         restrictions.update(rooms)
     if unknown or (restrictions and not seen):
         seen.append(ledger.unknown_leaf(write.agent))

@@ -109,7 +109,7 @@ def _against(ledger: Ledger, record: MemoryWrite, *, operators_topic: bool) -> l
     code = _first_code(ledger, record, operators_topic=operators_topic)
     if code is not None:
         return [Reason(code=code)]
-    staged = [ref for ref in record.sources if _staged(ledger, ref)]
+    staged = [ref for ref in record.sources if record.op not in _ACTS and _staged(ledger, ref)]
     if staged:
         return [Reason(code=Code.REVISION_STAGED, ref=ref) for ref in staged]
     against = _readable(ledger, record) or _made_of_erased(ledger, record)
@@ -150,8 +150,6 @@ def _first_code(ledger: Ledger, record: MemoryWrite, *, operators_topic: bool) -
 def _may_act(ledger: Ledger, record: MemoryWrite, row: Revision | None, memory: Memory | None) -> bool:
     """Whether there is a revision of this memory in the state that the act needs."""
     if row is None or memory is None or row.memory != record.memory:
-        return False
-    if (ledger.tenant, f"{REVISION}{record.revision}") in ledger.tables.deleted:
         return False
     if record.op is WriteOp.PROMOTE:
         return row.state is RevisionState.STAGED and row.base == memory.current
@@ -211,8 +209,8 @@ def _readable_in(ledger: Ledger, record: MemoryWrite, refs: list[str], room: str
 
 
 def _made_of_erased(ledger: Ledger, record: MemoryWrite) -> list[Reason]:
-    """A text that was made of what an operator has erased since is not taken in again, whoever wrote it (R-RET-3)."""
-    refs = () if record.op in _ACTS else fed_by(ledger, record)
+    """A text that was made of what an operator has erased since is not taken in again, but from operators (R-RET-3)."""
+    refs = () if record.op in _ACTS or record.by is WriteBy.OPERATOR else fed_by(ledger, record)
     return [Reason(code=Code.SOURCE_DELETED, ref=ref) for ref in refs if erased(ledger, ref)]
 
 

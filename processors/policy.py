@@ -44,6 +44,8 @@ class Effective:
     settings: Policy
     tools: Mapping[str, tuple[Tool, ...]]
     skills: Mapping[str, tuple[Skill, ...]]
+    #: Accounts that are an agent's in any version.
+    agents_accounts: frozenset[str] = frozenset()
 
     def accounts(self, agent: str) -> tuple[str, ...]:
         """The agent's own accounts; none for an agent that the policy does not name."""
@@ -73,6 +75,7 @@ def effective(versions: tuple[Policy, ...]) -> Effective:
             for name in pinned.skills
             if all(name in v.skills for v in versions)
         },
+        frozenset(account for v in versions for agent in v.agents.values() for account in agent.accounts),
     )
 
 
@@ -183,7 +186,7 @@ class ToolTerms:
 
 def tool_terms(tools: tuple[Tool, ...] | None, named: Audience | None, sets: Sets) -> ToolTerms:
     """The terms of a result of a server with these versions (None: not named); `named` is the result's own audience."""
-    if not tools or _adapter(tools) is Adapter.LEGACY:  # R-AUD-8
+    if not tools or same_adapter(tools) is Adapter.LEGACY:  # R-AUD-8
         return ToolTerms(UNKNOWN, _restrictions(tools or ()), private=True, untrusted=True)
     audiences = [_tool_audience(tool, named, sets) for tool in tools]
     audience = audiences[0]
@@ -196,7 +199,7 @@ def tool_terms(tools: tuple[Tool, ...] | None, named: Audience | None, sets: Set
     return ToolTerms(audience, _restrictions(tools), private, untrusted, each)
 
 
-def _adapter(tools: tuple[Tool, ...]) -> Adapter:
+def same_adapter(tools: tuple[Tool, ...]) -> Adapter:
     """Adapters that differ are legacy (R-POL-1)."""
     return tools[0].adapter if len({t.adapter for t in tools}) == 1 else Adapter.LEGACY
 

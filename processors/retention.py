@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any, TypeVar
 
 from turngate.processors.ledger import Ledger
+from turngate.processors.readings import forget
 from turngate.processors.rows import Evidence, Started, Tables
 from turngate.processors.shelves import Shelf
 from turngate.processors.state import Key, Table
@@ -96,6 +97,7 @@ def forget_room(ledger: Ledger, room: str) -> None:
     for agent in log.agents:
         _forget_listings(ledger, agent, room)
     tables.room_logs.drop(key)
+    forget(ledger, room)
     tables.started.drop(key)
     because = Forgotten.EMPTY if row.active_at is None else Forgotten.INACTIVE
     ledger.emit(RoomForgotten(tenant=ledger.tenant, at=ledger.now, room=room, because=because))

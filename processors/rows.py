@@ -7,10 +7,11 @@ from enum import StrEnum
 
 from turngate.processors.leafrows import LeafRows
 from turngate.processors.shelves import EvidenceRows
+from turngate.processors.squeezed import SqueezedRows
 from turngate.processors.state import State, Table, adapter
-from turngate.schemas.inputs import ContextRequested, MemoryKind, MemoryWrite, TurnDrafted
+from turngate.schemas.inputs import ContextRequested, DeliveryStatus, MemoryKind, MemoryWrite, TurnDrafted
 from turngate.schemas.outputs import GrantState, RevisionState
-from turngate.schemas.shapes import Audience, MemberKind, RoomKind, Visibility
+from turngate.schemas.shapes import Audience, FieldClass, MemberKind, Reason, RoomKind, Visibility
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,13 +158,38 @@ class LeafRow:
 
 
 @dataclass(frozen=True, slots=True)
+class Value:
+    """A field of a tool's result that is more than public, or about somebody's health, without its value.
+
+    `marks` are keyed fingerprints, any of which finds it; empty where it is too short to be looked for, or a health
+    field, and null where there was no key to make any with, or it is too long: then any text may hold it.
+    """
+
+    name: str
+    kind: FieldClass
+    subject: str | None = None
+    health: bool = False
+    marks: tuple[str, ...] | None = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ReadBy:
+    """A tool result with values to look for in its room, and the agent that has it."""
+
+    ref: str
+    agent: str
+
+
+@dataclass(frozen=True, slots=True)
 class Evidence:
     """What one agent knows of a ref: its leaves by digest, and digests of the contents it has had (R-AUD-6).
 
     `room`: where it was said or read; `at`: when, as its writer had it; `seen`: the stream time of its first
     observation, from which it is kept (R-RET-4). `made_of`: refs whose text it repeats. `over`: there were more
-    distinct leaves than the policy allows, and so there are none (R-EVI-5). `classified`: names and classes of a tool
-    result's fields that are more than public.
+    distinct leaves than the policy allows, and so there are none (R-EVI-5). `author`: who said it; `person`: a person
+    did, each time. `quoted`: the places among the leaves of those of messages that it quotes. `values`: what a tool of
+    this `server` read here that is more than public. `proves`: keyed marks of what its text or fields contain; `links`:
+    digests of the links in them.
     """
 
     leaves: tuple[str, ...]
@@ -173,7 +199,13 @@ class Evidence:
     made_of: tuple[str, ...] = ()
     over: bool = False
     contents: tuple[str, ...] = ()
-    classified: tuple[tuple[str, str], ...] = ()
+    author: str | None = None
+    person: bool = True
+    quoted: tuple[int, ...] = ()
+    values: tuple[Value, ...] = ()
+    proves: tuple[str, ...] = ()
+    links: tuple[str, ...] = ()
+    server: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -275,11 +307,45 @@ class Context:
 
 
 @dataclass(frozen=True, slots=True)
+class Ask:
+    """What a draft asks for: the fingerprints of which an approval would let it out, and the reasons."""
+
+    fingerprints: tuple[str, ...]
+    reasons: tuple[Reason, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Taint:
+    """What armed a conversation (R-TNT-1): when each bit was armed last, and the arrival that armed it when clear."""
+
+    private_at: int | None = None
+    private_since: int = 0
+    untrusted_at: int | None = None
+    untrusted_since: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Approval:
+    """Somebody's yes to a fingerprint (R-TNT-6). `used`: the turn that it let out; the arrival tells it from taint."""
+
+    room: str
+    by: str
+    fingerprint: str
+    arrival: int
+    at: int
+    expires_at: int | None
+    used: str | None = None
+    withdrawn: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Turn:
     """What is known of a turn: its content, its context requests and tool results, and what became of it.
 
-    `seen`: when it was first heard of. `authorized`: the room it was let out to, with the refs and the leaves of what
-    was sent (R-AUD-7). `waiting` is the draft while it is held.
+    `seen`: when it was first heard of; `arrived`: when its draft came. `authorized`: the room it was let out to, with
+    the refs and the leaves of what was sent (R-AUD-7). `waiting` is the draft while it is held or asks; `asks` what it
+    asks for. `approvals` let it out; `claims` are the skills and keys that it holds (R-ACT-4); `delivered`: what the
+    sink said first.
     """
 
     agent: str | None = None
@@ -294,6 +360,11 @@ class Turn:
     refs: tuple[str, ...] = ()
     leaves: tuple[str, ...] = ()
     waiting: TurnDrafted | None = None
+    arrived: int = 0
+    asks: Ask | None = None
+    approvals: tuple[str, ...] = ()
+    claims: tuple[tuple[str, str], ...] = ()
+    delivered: DeliveryStatus | None = None
 
 
 class WaitKind(StrEnum):
@@ -301,6 +372,7 @@ class WaitKind(StrEnum):
 
     CONTEXT = "context"
     DRAFT = "draft"
+    ASK = "ask"
     WRITE = "write"
     OFFER = "offer"
     GRANT = "grant"
@@ -310,7 +382,8 @@ class WaitKind(StrEnum):
 class Waiting:
     """Something that waits since arrival `since` until stream time `until`; `subject` is its id.
 
-    A context request or a draft waits for its room, a write for its assessment; an offer or a grant runs out.
+    A context request or a draft waits for its room, an asking draft for a yes, a write for its assessment; an offer
+    or a grant runs out.
     """
 
     since: int
@@ -390,11 +463,11 @@ class Tables:
         #: (tenant, ref)
         self.deleted: Table[Deleted] = make("deleted", Deleted)
         #: (tenant, request)
-        self.contexts: Table[Context] = make("contexts", Context)
+        self.contexts: Table[Context] = make("contexts", Context, SqueezedRows(Context, adapter(Context)))
         #: (tenant, request not seen yet)
         self.early_results: Table[EarlyResults] = make("early_results", EarlyResults)
         #: (tenant, turn)
-        self.turns: Table[Turn] = make("turns", Turn)
+        self.turns: Table[Turn] = make("turns", Turn, SqueezedRows(Turn, adapter(Turn)))
         #: (tenant, agent, room, thread or empty)
         self.open_turns: Table[OpenTurns] = make("open_turns", OpenTurns)
         #: (tenant, arrival)
@@ -423,5 +496,19 @@ class Tables:
         self.proofs: Table[Proof] = make("proofs", Proof)
         #: (tenant, agent, reader): its proofs
         self.proofs_of: Table[tuple[str, ...]] = make("proofs_of", tuple[str, ...])
+        #: (tenant, agent, room, thread or empty)
+        self.taint: Table[Taint] = make("taint", Taint)
+        #: (tenant, approval)
+        self.approvals: Table[Approval] = make("approvals", Approval)
+        #: (tenant, fingerprint): the approvals of it, oldest first
+        self.approved: Table[tuple[str, ...]] = make("approved", tuple[str, ...])
+        #: (tenant, skill, key): the turn that holds it (R-ACT-4)
+        self.claims: Table[str] = make("claims", str)
+        #: (tenant, agent, room, operation): when the room read it last (R-ACT-5)
+        self.reads: Table[int] = make("reads", int)
+        #: (tenant, room): how many readings of it have values to look for
+        self.reads_in: Table[int] = make("reads_in", int)
+        #: (tenant, room, place from 0)
+        self.read_by: Table[ReadBy] = make("read_by", ReadBy)
         #: (tenant, agent, room or empty)
         self.paused: Table[Flag] = make("paused", Flag)

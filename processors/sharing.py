@@ -8,7 +8,7 @@ from dataclasses import replace
 from turngate.processors.agents import named
 from turngate.processors.audience import keyed, namespace
 from turngate.processors.granting import add_grant, end_grant, refuse_command, taken, usable
-from turngate.processors.keys import Keys, is_code
+from turngate.processors.keys import is_code
 from turngate.processors.ledger import Ledger
 from turngate.processors.lineage import known
 from turngate.processors.permits import destination
@@ -20,7 +20,7 @@ from turngate.schemas.shapes import Audience, AuthorKind, Code, Scope
 _COMMAND = re.compile(r"\s*(share|unshare)\s+([a-z2-7]{12})\s*", re.IGNORECASE | re.ASCII)
 
 
-def requested(ledger: Ledger, record: SharingRequested, keys: Keys) -> Waiting | None:
+def requested(ledger: Ledger, record: SharingRequested) -> Waiting | None:
     """Offer the author of a memory to share it (R-GRT-1); the same request again changes nothing (R-GRT-3)."""
     key = (ledger.tenant, record.request)
     asked = (ledger.tenant, REQUESTS, record.request)
@@ -29,7 +29,7 @@ def requested(ledger: Ledger, record: SharingRequested, keys: Keys) -> Waiting |
     ledger.tables.commands.put(asked, Flag(ledger.now))
     ledger.active(record.room)
     code = _against(ledger, record)
-    secret = keys.code(ledger.tenant, record.request)
+    secret = ledger.keys.code(ledger.tenant, record.request)
     if code is not None or secret is None:
         refuse_command(ledger, record.request, code or Code.INVALID)
         return None
@@ -51,7 +51,7 @@ def requested(ledger: Ledger, record: SharingRequested, keys: Keys) -> Waiting |
         OfferState.OPEN,
     )
     ledger.tables.offers.put(key, offer)
-    ledger.tables.codes.put((ledger.tenant, keys.tags(ledger.tenant, secret)[0]), record.request)
+    ledger.tables.codes.put((ledger.tenant, ledger.keys.tags(ledger.tenant, secret)[0]), record.request)
     ledger.emit(
         SharingOffered(
             tenant=ledger.tenant,
@@ -122,25 +122,23 @@ def consumed(ledger: Ledger, record: MessageObserved) -> bool:
     return (ledger.tenant, record.message, record.agent) in ledger.tables.commands
 
 
-def handled(ledger: Ledger, record: MessageObserved, command: str, code: str, keys: Keys) -> None:
+def handled(ledger: Ledger, record: MessageObserved, command: str, code: str) -> None:
     """Carry out a command before inference; it is no evidence (R-GRT-5)."""
     ledger.tables.commands.put((ledger.tenant, record.message, record.agent), Flag(ledger.now))
     ledger.active(record.room)
-    outcome = (_share if command == "share" else _unshare)(ledger, record, code, keys)
+    outcome = (_share if command == "share" else _unshare)(ledger, record, code)
     if isinstance(outcome, Code):
         refuse_command(ledger, record.message, outcome)
         outcome = Outcome.REFUSED
     ledger.emit(CommandHandled(tenant=ledger.tenant, at=ledger.now, message=record.message, outcome=outcome))
 
 
-def _offer(
-    ledger: Ledger, record: MessageObserved, code: str, keys: Keys, *, again: bool = False
-) -> tuple[str, Offer] | Code:
+def _offer(ledger: Ledger, record: MessageObserved, code: str, *, again: bool = False) -> tuple[str, Offer] | Code:
     """The request and the offer of a code, for the person and in the room that it was given to.
 
     A cancelled code is one that nobody knows, but for whoever cancels it `again` (R-GRT-4).
     """
-    tags = keys.tags(ledger.tenant, code)
+    tags = ledger.keys.tags(ledger.tenant, code)
     request = next((r for r in (ledger.tables.codes.get((ledger.tenant, tag)) for tag in tags) if r is not None), None)
     offer = None if request is None else ledger.tables.offers.get((ledger.tenant, request))
     if request is None or offer is None or offer.agent != record.agent:
@@ -152,8 +150,8 @@ def _offer(
     return (request, offer) if offer.room == record.room else Code.CODE_WRONG_ROOM
 
 
-def _share(ledger: Ledger, record: MessageObserved, code: str, keys: Keys) -> Outcome | Code:
-    found = _offer(ledger, record, code, keys)
+def _share(ledger: Ledger, record: MessageObserved, code: str) -> Outcome | Code:
+    found = _offer(ledger, record, code)
     if isinstance(found, Code):
         return found
     request, offer = found
@@ -169,9 +167,9 @@ def _share(ledger: Ledger, record: MessageObserved, code: str, keys: Keys) -> Ou
     return Outcome.GRANTED
 
 
-def _unshare(ledger: Ledger, record: MessageObserved, code: str, keys: Keys) -> Outcome | Code:
+def _unshare(ledger: Ledger, record: MessageObserved, code: str) -> Outcome | Code:
     """Take back a grant, or the request; again, it answers the same and changes nothing (R-GRT-4)."""
-    found = _offer(ledger, record, code, keys, again=True)
+    found = _offer(ledger, record, code, again=True)
     if isinstance(found, Code):
         return found
     request, offer = found

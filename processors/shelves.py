@@ -1,12 +1,11 @@
 """Decides how evidence is held in memory: a million messages are recorded, and each must cost little (rules RET).
 
-A row that says what most say is packed into 31 bytes, the others are kept as JSON. Rooms and sets of leaves stand as
-numbers that mean something here only; nothing of this form leaves the process.
+A row that says what most say is packed into 31 bytes, the others are kept as compressed JSON. Rooms, leaves and authors
+stand as numbers that mean something here only; nothing of this form leaves the process.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -15,6 +14,7 @@ from pydantic import TypeAdapter
 from turngate.processors.leafrows import LeafRows
 from turngate.processors.numbers import Numbers
 from turngate.processors.recent import Recent
+from turngate.processors.squeezed import Squeeze
 from turngate.processors.state import Key, Rows
 
 if TYPE_CHECKING:
@@ -22,13 +22,22 @@ if TYPE_CHECKING:
 
 #: So many bytes of a content's SHA-256 tell the texts apart that one message has had. That is enough against accident,
 #: and there is nothing to gain by making two texts of the same: an edit that is not seen as one is seen by nobody.
-CONTENT_BYTES = 16
-#: Stream time, then how much later that was than the row's own, the room's number, the leaves', and the one content.
-_SEEN, _LATER, _ROOM, _LEAVES, _CONTENT = 6, 3, 3, 3, CONTENT_BYTES
-_PACKED = _SEEN + _LATER + _ROOM + _LEAVES + _CONTENT
+CONTENT_BYTES = 12
+#: What a row is in two bits, its stream time, its room's and its leaves' numbers; of a plain one then how much later it
+#: was observed than said, whose it is by number, and its one content.
+_BITS, _SEEN, _NUMBER, _LATER = 1, 6, 3, 3
+_ROOM = _BITS + _SEEN
+_LEAVES = _ROOM + _NUMBER
+_HEAD = _LEAVES + _NUMBER
+_WHOSE = _HEAD + _LATER
+_CONTENT = _WHOSE + _NUMBER
+_MOST_LATER = 1 << (8 * _LATER - 1)
+#: A person said it; `whose` is the server of a tool, not an author; it is a plain row.
+_PERSON, _SERVER, _PLAIN = 1, 2, 4
+#: Stands for nobody's.
+_NOBODY = (1 << 8 * _NUMBER) - 1
 #: Marks a number of several leaves together; without it, it is one leaf's.
-_SEVERAL = 1 << 23
-_MOST_LATER = 1 << 23
+_SEVERAL = 1 << (8 * _NUMBER - 1)
 #: Rows unpacked last; a draft and its context request look at the same ones several times.
 _RECENT = 2_000
 
@@ -56,11 +65,12 @@ class EvidenceRows(Rows["Evidence"]):
 
     def __init__(self, made: type[Evidence], written: TypeAdapter[Evidence], leaves: LeafRows) -> None:
         self._make = made
-        self._json = written
+        self._squeeze = Squeeze(made, written)
         self._leaves = leaves
         self._packed: dict[str, dict[str, dict[bytes, bytes]]] = {}
         self._orders: dict[Shelf, Order] = {}
         self._rooms: Numbers[str] = Numbers()
+        self._whose: Numbers[str] = Numbers()
         self._several: dict[str, Numbers[tuple[int, ...]]] = {}
         self._recent: Recent[Key, Evidence] = Recent(_RECENT)
 
@@ -155,20 +165,12 @@ class EvidenceRows(Rows["Evidence"]):
     # As entries of a checkpoint
 
     def write(self, key: Key) -> bytes:
-        """A row as it stands in a checkpoint: room, times, leaves and content as a list, or all of it by name."""
-        row = self[key]
-        if not _is_plain(row):
-            return self._json.dump_json(row)
-        plain = [row.room, row.at, row.seen, row.leaves, row.contents[0]]
-        return json.dumps(plain, ensure_ascii=False, separators=(",", ":")).encode()
+        """A row as it stands in a checkpoint."""
+        return self._squeeze.plain(self[key])
 
     def read(self, key: Key, raw: bytes) -> None:
         """Take in a row from a checkpoint. Raises `ValueError` for what is none."""
-        if raw.startswith(b"{"):
-            row = self._json.validate_json(raw)
-        else:
-            room, at, seen, leaves, content = json.loads(raw)
-            row = self._make(tuple(leaves), room, at, seen, contents=(content,))
+        row = self._squeeze.row(raw)
         tenant, ref, agent = key
         name, packed = _name(ref), self._pack(tenant, row)
         self._packed.setdefault(tenant, {}).setdefault(agent, {})[name] = packed
@@ -184,21 +186,36 @@ class EvidenceRows(Rows["Evidence"]):
 
     def _pack(self, tenant: str, row: Evidence) -> bytes:
         room, leaves = self._rooms.use(row.room), self._number(tenant, row.leaves)
-        seen = row.seen.to_bytes(_SEEN, "big", signed=True)
-        head = seen + room.to_bytes(_ROOM, "big") + leaves.to_bytes(_LEAVES, "big")
-        if not _is_plain(row):
-            return head + self._json.dump_json(row)
-        return head + (row.seen - row.at).to_bytes(_LATER, "big", signed=True) + bytes.fromhex(row.contents[0])
+        plain = _is_plain(row)
+        bits = _PERSON * row.person + _SERVER * (row.server is not None) + _PLAIN * plain
+        moment = bits.to_bytes(_BITS, "big") + row.seen.to_bytes(_SEEN, "big", signed=True)
+        head = moment + room.to_bytes(_NUMBER, "big") + leaves.to_bytes(_NUMBER, "big")
+        if not plain:
+            return head + self._squeeze.press(row)
+        later = (row.seen - row.at).to_bytes(_LATER, "big", signed=True)
+        name = row.author if row.server is None else row.server
+        whose = _NOBODY if name is None else self._whose.use(name)
+        return head + later + whose.to_bytes(_NUMBER, "big") + bytes.fromhex(row.contents[0])
 
     def _unpack(self, tenant: str, packed: bytes) -> Evidence:
-        if len(packed) != _PACKED:
-            return self._json.validate_json(packed[_SEEN + _ROOM + _LEAVES :])
+        if not packed[0] & _PLAIN:
+            return self._squeeze.row(self._squeeze.release(packed[_HEAD:]))
         seen = _moment(packed)
-        later = int.from_bytes(packed[12:15], "big", signed=True)
-        number = int.from_bytes(packed[9:12], "big")
+        number = int.from_bytes(packed[_LEAVES:_HEAD], "big")
         numbers = self._several[tenant].value(number - _SEVERAL) if number >= _SEVERAL else (number,)
-        leaves = tuple(self._leaves.digest(tenant, n) for n in numbers)
-        return self._make(leaves, self._room(packed), seen - later, seen, contents=(packed[15:].hex(),))
+        whose = int.from_bytes(packed[_WHOSE:_CONTENT], "big")
+        name = None if whose == _NOBODY else self._whose.value(whose)
+        of_tool = packed[0] & _SERVER
+        return self._make(
+            leaves=tuple(self._leaves.digest(tenant, n) for n in numbers),
+            room=self._room(packed),
+            at=seen - int.from_bytes(packed[_HEAD:_WHOSE], "big", signed=True),
+            seen=seen,
+            contents=(packed[_CONTENT:].hex(),),
+            author=None if of_tool else name,
+            person=bool(packed[0] & _PERSON),
+            server=name if of_tool else None,
+        )
 
     def _number(self, tenant: str, leaves: tuple[str, ...]) -> int:
         """The number that stands for these leaves, each of which is used by it."""
@@ -223,7 +240,7 @@ class EvidenceRows(Rows["Evidence"]):
             self._leaves.leave(tenant, leaf)
 
     def _room(self, packed: bytes) -> str:
-        return self._rooms.value(int.from_bytes(packed[6:9], "big"))
+        return self._rooms.value(int.from_bytes(packed[_ROOM:_LEAVES], "big"))
 
     def _leave(self, key: Key, name: bytes, packed: bytes) -> None:
         """A packed row goes: its name from its shelf, its numbers one use less."""
@@ -241,8 +258,10 @@ class EvidenceRows(Rows["Evidence"]):
             order.names.remove(name)
         if not order.names:
             del self._orders[shelf]
-        self._rooms.leave(int.from_bytes(packed[6:9], "big"))
-        self._leave_leaves(shelf.tenant, int.from_bytes(packed[9:12], "big"))
+        self._rooms.leave(int.from_bytes(packed[_ROOM:_LEAVES], "big"))
+        self._leave_leaves(shelf.tenant, int.from_bytes(packed[_LEAVES:_HEAD], "big"))
+        if packed[0] & _PLAIN and packed[_WHOSE:_CONTENT] != _NOBODY.to_bytes(_NUMBER, "big"):
+            self._whose.leave(int.from_bytes(packed[_WHOSE:_CONTENT], "big"))
 
     def _place(self, shelf: Shelf, name: bytes, seen: int) -> None:
         """Put a name where it belongs by age, then by name: most often at the end."""
@@ -258,14 +277,15 @@ class EvidenceRows(Rows["Evidence"]):
 
 def _moment(packed: bytes) -> int:
     """When a packed row was first observed."""
-    return int.from_bytes(packed[:_SEEN], "big", signed=True)
+    return int.from_bytes(packed[_BITS:_ROOM], "big", signed=True)
 
 
 def _is_plain(row: Evidence) -> bool:
     """Whether a row says no more than fits into the packed form."""
-    more = row.over or row.made_of or row.classified or len(row.contents) != 1
-    fits = len(row.contents[0]) == 2 * _CONTENT if row.contents else False
-    return not more and fits and -_MOST_LATER <= row.seen - row.at < _MOST_LATER
+    if row.over or row.made_of or row.quoted or row.values or row.proves or row.links or len(row.contents) != 1:
+        return False
+    one = row.author is None or row.server is None
+    return one and len(row.contents[0]) == 2 * CONTENT_BYTES and -_MOST_LATER <= row.seen - row.at < _MOST_LATER
 
 
 def _name(ref: str) -> bytes:

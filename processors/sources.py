@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from turngate.processors.evidence import evidence_of
 from turngate.processors.ledger import Ledger
-from turngate.processors.rows import Revision
+from turngate.processors.rows import Revision, Value
 from turngate.schemas.outputs import RevisionState
 from turngate.schemas.shapes import Code
 
@@ -36,7 +36,7 @@ class Source:
     codes: tuple[Code, ...] = ()
     over: bool = False
     restrictions: tuple[str, ...] = ()
-    classified: tuple[tuple[str, str], ...] = ()
+    values: tuple[Value, ...] = ()
     revision: str | None = None
 
 
@@ -48,7 +48,7 @@ def source(ledger: Ledger, ref: str, agent: str, exempt: Exempt = NOTHING_EXEMPT
     evidence = evidence_of(ledger, ref, agent)
     if evidence is None:
         return None
-    return Source(evidence.leaves, codes, evidence.over, classified=evidence.classified)
+    return Source(evidence.leaves, codes, evidence.over, values=evidence.values)
 
 
 def _revision(ledger: Ledger, name: str, agent: str, codes: tuple[Code, ...], exempt: Exempt) -> Source | None:
@@ -87,8 +87,16 @@ def as_seen(ledger: Ledger, refs: Iterable[str], agent: str) -> list[str]:
     for ref in refs:
         found = source(ledger, ref, agent)
         if found is not None:
-            seen.update(dict.fromkeys(_through(ledger, found.leaves, found.revision)))
+            seen.update(dict.fromkeys(_through(ledger, _leaves(ledger, found, agent), found.revision)))
     return list(seen)
+
+
+def _leaves(ledger: Ledger, found: Source, agent: str) -> tuple[str, ...]:
+    """What it has, or the unknown leaf that stands for more than the policy allows (R-EVI-5)."""
+    if not found.over:
+        return found.leaves
+    unknown = ledger.leaf(ledger.unknown_leaf(agent))
+    return (ledger.keep_leaf(replace(unknown, restrictions=found.restrictions)),)
 
 
 def _through(ledger: Ledger, leaves: tuple[str, ...], revision: str | None) -> tuple[str, ...]:

@@ -131,10 +131,19 @@ def mutations(draft: TurnDrafted) -> list[str]:
     return [f"revision:{revision}" for revision in (*draft.wrote, *draft.retired)]
 
 
+def read(ledger: Ledger, draft: TurnDrafted, row: Turn) -> tuple[str, ...]:
+    """All that a turn had but what it wrote or retired, unless it read that, too: this arms its conversation."""
+    changed = set(mutations(draft)) - set(_exposed(draft))
+    return tuple(ref for ref in everything(ledger, draft, row) if ref not in changed)
+
+
+def _exposed(draft: TurnDrafted) -> list[str]:
+    return [*draft.exposed, *(ref for r in draft.renderings for ref in r.exposed or ())]
+
+
 def everything(ledger: Ledger, draft: TurnDrafted, row: Turn) -> tuple[str, ...]:
     """All that a turn had: what each of its inferences saw (R-EVI-6)."""
     refs: Iterable[str] = seen(ledger, draft, row, None)[0]
-    exposed = [ref for r in draft.renderings for ref in r.exposed or ()]
     others = {r.request for r in draft.renderings if r.request is not None and r.request not in row.contexts}
     elsewhere = [ref for request in others for ref in _of_another_turn(ledger, request)]
-    return tuple(sorted({*refs, *exposed, *elsewhere}))
+    return tuple(sorted({*refs, *_exposed(draft), *elsewhere}))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Iterator
 from decimal import Decimal
 from typing import Literal
 
@@ -68,6 +69,35 @@ def over_max(value: Value, maximum: Decimal) -> bool:
     return not isinstance(value, Decimal) or value.copy_abs() > maximum
 
 
+def readings_in(kind: Kind, text: str) -> Iterator[str]:
+    """What amounts, dates, addresses or truth values a text contains as whole tokens, under every reading."""
+    if kind in {"price", "number", "int"}:
+        folded = fold(text)
+        for number in numbers(folded):
+            if _alone(folded, number) and not (kind == "price" and _percent(folded, number)):
+                sign = -1 if _negative(folded, number) else 1
+                yield from (form_of(sign * Decimal(reading)) for reading in number.readings)
+    elif kind == "date":
+        for named in dates(fold(text)):
+            yield from sorted(named.days)
+    elif kind == "email":
+        for match in _EMAIL_LIKE.finditer(loose(unescape(text))):
+            yield match[0].lstrip(_AROUND_EMAIL).rstrip(".-_")
+    elif kind == "bool":
+        yield from dict.fromkeys(re.findall(r"\b(?:true|false)\b", fold(text)))
+
+
+def form_of(value: Value) -> str:
+    """A value as text, the same for equal values: amounts without needless zeros."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    return value if isinstance(value, str) else format(value.normalize(), "f")
+
+
+def _percent(folded: str, number: Number) -> bool:
+    return folded[number.end : number.end + 2].lstrip().startswith("%")
+
+
 def holds(kind: Kind, value: Value, text: str) -> bool:
     """Whether a text contains the value as a whole token, compared as that type (R-ACT-1). Too long a text never does.
 
@@ -82,13 +112,13 @@ def holds(kind: Kind, value: Value, text: str) -> bool:
     if kind == "date":
         return any(value in named.days for named in dates(fold(text)))
     if kind == "email":
-        found = (m[0].lstrip(_AROUND_EMAIL).rstrip(".-_") for m in _EMAIL_LIKE.finditer(_loose(unescape(text))))
+        found = (m[0].lstrip(_AROUND_EMAIL).rstrip(".-_") for m in _EMAIL_LIKE.finditer(loose(unescape(text))))
         return any(address == value for address in found)
     if kind == "bool":
         return re.search(rf"\b{str(value).lower()}\b", fold(text)) is not None
     wanted, within = str(value), unescape(text)
     if kind == "text":
-        wanted, within = _loose(wanted), _loose(within)
+        wanted, within = loose(wanted), loose(within)
     return _token_in(wanted, within)
 
 
@@ -111,7 +141,8 @@ def _alone(folded: str, number: Number) -> bool:
     return not (_JOINED_BEFORE.search(folded, max(0, start - 2), start) or _JOINED_AFTER.match(folded, end, end + 2))
 
 
-def _loose(text: str) -> str:
+def loose(text: str) -> str:
+    """A text without regard to case, compatibility forms and spacing."""
     return _BLANK.sub(" ", unicodedata.normalize("NFKC", text)).casefold().strip()
 
 

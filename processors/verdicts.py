@@ -9,7 +9,7 @@ from turngate.processors.sources import as_seen
 from turngate.schemas.canonical import digest
 from turngate.schemas.inputs import TurnDrafted
 from turngate.schemas.outputs import TurnAuthorized, TurnDecided, Verdict
-from turngate.schemas.shapes import Audience, Reason, Scope
+from turngate.schemas.shapes import Action, Audience, Reason, Scope
 
 
 def decide(
@@ -22,6 +22,7 @@ def decide(
     leaves: tuple[str, ...] | None = None,
     rendering: int | None = None,
     content: str | None = None,
+    fingerprint: str | None = None,
 ) -> str:
     """Emit `TurnDecided`; returns the decision's id, SHA-256 of the turn and its content.
 
@@ -42,7 +43,7 @@ def decide(
             verdict=verdict,
             rendering=rendering,
             reasons=tuple({(r.code, r.ref): r for r in against}.values()),
-            fingerprint=None,
+            fingerprint=fingerprint,
             provenance=provenance,
             leaves_digest=digest(sorted(as_seen(ledger, provenance, draft.agent)) if leaves is None else list(leaves)),
             as_of=ledger.as_of(),
@@ -62,6 +63,7 @@ def authorize(
     valid_until: int | None,
     decision: str,
     *,
+    action: Action | None,
     own_words: bool = False,
     grants: tuple[str, ...] = (),
     proofs: tuple[str, ...] = (),
@@ -77,7 +79,7 @@ def authorize(
             thread=draft.thread,
             broadcast=draft.broadcast,
             text=text,
-            action=None,
+            action=action,
             destination=_heard_by(to, own_words),
             provenance=provenance,
             grants=grants,

@@ -15,4 +15,4 @@ def test_every_stream_gives_what_is_expected_all_in_one_file() -> None:
     command = [sys.executable, str(FOLDER / "check.py"), f"{TURNGATE} apply {{events}}"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
-    assert done.stdout.splitlines()[-1] == "76 passed, 0 failed"
+    assert done.stdout.splitlines()[-1] == "120 passed, 0 failed"

@@ -144,3 +144,12 @@ def test_a_changed_room_is_unknown_until_a_listing_begun_after_that(began: int, 
     feed.changed(C1)
     feed.listing(C1, [ALEX], started_at=feed.now + began)
     assert verdicts(feed.draft(C1, "t1", exposed=("tool:c",))) == [("t1", verdict)]
+
+
+@pytest.mark.parametrize(("kind", "verdict"), [("member", "deliver"), ("guest", "drop")])
+def test_a_listed_member_who_joins_as_a_guest_counts_as_one(kind: str, verdict: str) -> None:  # R-ROOM-6, R-AUD-1
+    feed = started()
+    feed.listing(C1, [ALEX, KIM])
+    feed.tool(C1, "c", server="wiki")
+    feed.joined(C1, KIM, kind=kind)
+    assert verdicts(feed.draft(C1, "t1", exposed=("tool:c",))) == [("t1", verdict)]

@@ -7,6 +7,7 @@ import json
 import os
 import subprocess
 import sys
+from itertools import chain
 from pathlib import Path
 
 import pytest
@@ -111,8 +112,8 @@ def test_a_record_told_again_authorizes_nothing_and_changes_no_later_decision() 
             assert set(said) <= set(authorized(outputs))
             assert permitted(doubled) <= permitted(outputs)
         else:
-            assert echo == []
-            assert plain(doubled) == plain(outputs)
+            doubled.insert(place + 1, echo)  # what a policy of this instant has made due comes with whatever is next
+            assert list(chain(*plain(doubled))) == list(chain(*plain(outputs)))
 
     check()
     share.at_least(0.25)

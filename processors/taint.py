@@ -1,0 +1,91 @@
+"""Decides what a conversation has been in touch with: the bits `private` and `untrusted` (R-TNT-1 to R-TNT-4)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+from turngate.processors.ledger import Ledger
+from turngate.processors.rows import LeafRow, Taint
+from turngate.processors.sources import absent, source
+from turngate.schemas.shapes import Code, Scope
+
+
+@dataclass(frozen=True, slots=True)
+class Bits:
+    """What something arms."""
+
+    private: bool = False
+    untrusted: bool = False
+
+    def __or__(self, other: Bits) -> Bits:
+        return Bits(self.private or other.private, self.untrusted or other.untrusted)
+
+
+CLEAR = Bits()
+#: What is not known may be both.
+BOTH = Bits(private=True, untrusted=True)
+
+
+def of_refs(ledger: Ledger, agent: str, room: str, refs: Iterable[str]) -> tuple[Bits, tuple[str, ...]]:
+    """What these refs arm in a room, and those of them that nobody has recorded."""
+    bits, missing = CLEAR, []
+    for ref in refs:
+        of_one = _of_ref(ledger, agent, room, ref)
+        if of_one is None:
+            missing.append(ref)
+        else:
+            bits |= of_one
+    return bits, tuple(missing)
+
+
+def _of_ref(ledger: Ledger, agent: str, room: str, ref: str) -> Bits | None:
+    found = source(ledger, ref, agent)
+    if found is None:
+        return None if absent(ledger, ref, agent) is Code.SOURCE_MISSING else BOTH
+    if not found.leaves:
+        return BOTH
+    bits = CLEAR
+    for key in found.leaves:
+        bits |= _of_leaf(ledger, ledger.leaf(key), room)
+    return bits
+
+
+def _of_leaf(ledger: Ledger, leaf: LeafRow, room: str) -> Bits:
+    """Persons' messages arm nothing in their own room; an external account's always arms mistrust (R-TNT-2)."""
+    if leaf.author is not None and leaf.room == room and not leaf.untrusted:
+        return CLEAR
+    if ledger.audience(leaf.audience).scope is Scope.UNKNOWN:
+        return BOTH
+    return Bits(leaf.private, leaf.untrusted)
+
+
+def arm(ledger: Ledger, agent: str, room: str, thread: str | None, bits: Bits) -> None:
+    """Remember that a conversation was armed now."""
+    if bits == CLEAR:
+        return
+    key = (ledger.tenant, agent, room, thread or "")
+    row = ledger.tables.taint.get(key) or Taint()
+    ttl = ledger.policy(room).settings.interlock.taint_ttl
+    if bits.private:
+        since = row.private_since if _live(ledger, row.private_at, ttl) else ledger.arrival
+        row = replace(row, private_at=ledger.now, private_since=since)
+    if bits.untrusted:
+        since = row.untrusted_since if _live(ledger, row.untrusted_at, ttl) else ledger.arrival
+        row = replace(row, untrusted_at=ledger.now, untrusted_since=since)
+    ledger.tables.taint.put(key, row)
+
+
+def of_conversation(ledger: Ledger, agent: str, room: str, thread: str | None) -> tuple[Bits, int]:
+    """The bits of a conversation now, and the last arrival that armed one of them when it was clear (0: none)."""
+    row = ledger.tables.taint.get((ledger.tenant, agent, room, thread or ""))
+    if row is None:
+        return CLEAR, 0
+    ttl = ledger.policy(room).settings.interlock.taint_ttl
+    bits = Bits(_live(ledger, row.private_at, ttl), _live(ledger, row.untrusted_at, ttl))
+    since = max(row.private_since if bits.private else 0, row.untrusted_since if bits.untrusted else 0)
+    return bits, since
+
+
+def _live(ledger: Ledger, armed_at: int | None, ttl: int) -> bool:
+    return armed_at is not None and ledger.now - armed_at < ttl

@@ -1,0 +1,165 @@
+"""Decides what one way to say a turn comes to: whether it passes, asks or is refused, and why (R-TURN-2)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from turngate.processors.actions import judge_action
+from turngate.processors.approvals import action_fingerprint, covering, known, turn_fingerprint
+from turngate.processors.egress import egress
+from turngate.processors.interlock import Objection, objections
+from turngate.processors.ledger import Ledger
+from turngate.processors.permits import Destination, judge, reasons
+from turngate.processors.rows import Ask, Turn
+from turngate.processors.sources import Exempt, as_seen
+from turngate.processors.taint import BOTH, Bits, of_conversation, of_refs
+from turngate.processors.turns import everything, seen
+from turngate.schemas.inputs import TurnDrafted
+from turngate.schemas.shapes import Code, Reason, Rendering
+
+
+@dataclass(slots=True)
+class Tried:
+    """What a way to say the turn came to.
+
+    `reasons`: everything against it; none of them where it passes. `ask`: what it asks for, where a yes would let it
+    out. Of one that passes: what had to help, what it claims, and `until`, when that ends.
+    """
+
+    refs: tuple[str, ...]
+    leaves: tuple[str, ...] = ()
+    reasons: list[Reason] = field(default_factory=list)
+    ask: Ask | None = None
+    own_words: bool = False
+    grants: tuple[str, ...] = ()
+    proofs: tuple[str, ...] = ()
+    approvals: tuple[str, ...] = ()
+    claims: tuple[tuple[str, str], ...] = ()
+    until: tuple[int, ...] = ()
+
+
+def bits_of(ledger: Ledger, draft: TurnDrafted, row: Turn) -> Bits:
+    """The taint of the conversation and of everything in the draft together (R-TNT-4)."""
+    bits, missing = of_refs(ledger, draft.agent, draft.room, everything(ledger, draft, row))
+    bits |= of_conversation(ledger, draft.agent, draft.room, draft.thread)[0]
+    return bits | BOTH if missing else bits
+
+
+def attempt(
+    ledger: Ledger, draft: TurnDrafted, row: Turn, rendering: Rendering | None, to: Destination, bits: Bits
+) -> Tried:
+    """Hold one rendering, or the action alone, against the destination; data rules only where the audience permits."""
+    refs, some = seen(ledger, draft, row, rendering)
+    tried = Tried(tuple(sorted(refs)))
+    if not some:  # R-TURN-4
+        tried.reasons = [Reason(code=Code.SOURCE_MISSING)]
+        return tried
+    _audience(ledger, draft, refs, to, tried)
+    if not tried.reasons:
+        _data(ledger, draft, None if rendering is None else rendering.text, to, bits, tried)
+    return tried
+
+
+def _audience(ledger: Ledger, draft: TurnDrafted, refs: list[str], to: Destination, tried: Tried) -> None:
+    exempt = _exempt(ledger, draft)
+    grants: set[str] = set()
+    proofs: set[str] = set()
+    for ref in refs:
+        judged = judge(ledger, ref, to, exempt)
+        if judged.codes:
+            tried.reasons += reasons(ref, judged, draft.trigger)
+        tried.own_words = tried.own_words or judged.own_words
+        grants.update(judged.grants)
+        proofs.update(judged.proofs)
+    leaves = as_seen(ledger, refs, draft.agent)
+    if len(leaves) > ledger.policy(draft.room).settings.evidence.max_leaves:
+        tried.reasons.append(Reason(code=Code.LEAF_LIMIT))  # R-EVI-5
+    tried.leaves = tuple(sorted(leaves))
+    tried.grants, tried.proofs = tuple(sorted(grants)), tuple(sorted(proofs))
+
+
+def _exempt(ledger: Ledger, draft: TurnDrafted) -> Exempt:
+    """Of the revisions that the draft names, those that this turn wrote or retired by itself (R-TURN-5)."""
+    if not draft.wrote and not draft.retired:
+        return Exempt()
+    rows = ledger.tables.revisions
+    wrote = {r for r in draft.wrote if (x := rows.get((ledger.tenant, r))) is not None and x.turn == draft.turn}
+    retired = {
+        r for r in draft.retired if (x := rows.get((ledger.tenant, r))) is not None and x.retired_by == draft.turn
+    }
+    return Exempt(frozenset(wrote), frozenset(retired))
+
+
+def _data(ledger: Ledger, draft: TurnDrafted, text: str | None, to: Destination, bits: Bits, tried: Tried) -> None:
+    """Rules EGR, ACT and TNT: what they refuse, and what only somebody's yes lets out."""
+    found = [Objection(reason, asks=False) for reason in egress(ledger, draft, text, tried.refs, to)]
+    if draft.action is not None:
+        acted = judge_action(ledger, draft, draft.action, tried.refs)
+        found += [Objection(reason, asks=False) for reason in acted.reasons]
+        tried.claims, tried.until = tuple(acted.claims), tuple(acted.until)
+        if acted.known:
+            found += _approval(ledger, draft, text, needed=acted.needs_approval)
+    found += objections(ledger, draft, text, tried.refs, bits)
+    found = _answered(ledger, draft, text, found, tried)
+    tried.reasons = list(dict.fromkeys(objection.reason for objection in found))
+    if tried.reasons and all(objection.asks for objection in found):
+        tried.ask = Ask(_would_cover(draft, text, tried.reasons), tuple(tried.reasons))
+
+
+def _approval(ledger: Ledger, draft: TurnDrafted, text: str | None, *, needed: bool) -> list[Objection]:
+    """An approval of something else is a mismatch; where one is needed, it is missing until it is there (R-ACT-3)."""
+    if draft.action is None:
+        return []
+    name = draft.action.approval
+    given = None if name is None else known(ledger, name)
+    of_this = (action_fingerprint(draft.action), turn_fingerprint(draft, text))
+    if given is not None and given.fingerprint not in of_this:
+        return [Objection(Reason(code=Code.APPROVAL_MISMATCH, ref=name), asks=False)]
+    return [Objection(Reason(code=Code.APPROVAL_MISSING, ref=name), asks=True)] if needed else []
+
+
+def _answered(
+    ledger: Ledger, draft: TurnDrafted, text: str | None, found: list[Objection], tried: Tried
+) -> list[Objection]:
+    """What is still asked: a yes to the whole turn answers everything, one to the action that it was missing."""
+    if not any(objection.asks for objection in found):
+        return found
+    whole = covering(ledger, draft, turn_fingerprint(draft, text))
+    if whole is not None:
+        tried.approvals = (whole,)
+        return [objection for objection in found if not objection.asks]
+    action = None if draft.action is None else covering(ledger, draft, action_fingerprint(draft.action))
+    if action is None:
+        return found
+    left = [objection for objection in found if objection.reason.code != Code.APPROVAL_MISSING]
+    if len(left) < len(found):
+        tried.approvals = (action,)
+    return left
+
+
+def _would_cover(draft: TurnDrafted, text: str | None, asked: list[Reason]) -> tuple[str, ...]:
+    """The fingerprints of which one yes would let it out; the first is the one that is asked for."""
+    whole = turn_fingerprint(draft, text)
+    if draft.action is not None and all(reason.code == Code.APPROVAL_MISSING for reason in asked):
+        return (action_fingerprint(draft.action), whole)
+    return (whole,)
+
+
+def best(ledger: Ledger, draft: TurnDrafted, row: Turn, to: Destination) -> tuple[int | None, Tried] | list[Reason]:
+    """The first way that passes, else the first that asks, with its number; else all that is against all of them."""
+    bits = bits_of(ledger, draft, row)
+    asking: tuple[int | None, Tried] | None = None
+    against: list[Reason] = []
+    for number, rendering in ways(draft):
+        tried = attempt(ledger, draft, row, rendering, to, bits)
+        if not tried.reasons:
+            return number, tried
+        if tried.ask is not None and asking is None:
+            asking = number, tried
+        against += tried.reasons
+    return against if asking is None else asking
+
+
+def ways(draft: TurnDrafted) -> list[tuple[int | None, Rendering | None]]:
+    """The ways to say the turn in order of preference; an action alone is one without text (R-TURN-9)."""
+    return list(enumerate(draft.renderings)) if draft.renderings else [(None, None)]
