@@ -9,6 +9,7 @@ from dataclasses import replace
 from turngate.processors import contexts, gate, handling
 from turngate.processors.agents import pause
 from turngate.processors.approvals import approved
+from turngate.processors.collecting import collect
 from turngate.processors.errors import Refused, StateVersionError
 from turngate.processors.keys import NO_KEYS, Keys
 from turngate.processors.ledger import AsOf, Caches, Ledger
@@ -215,6 +216,7 @@ class Engine:
         if room is not None and not handling.forgotten(ledger, record):
             ledger.start(room)
         out = self._apply_to(ledger, record, topic, late=late)
+        collect(self._tables, record.tenant)
         if room is not None and (record.tenant, room) in self._tables.started:
             # What was done there may have moved its end, to an earlier time also.
             self._calendar.note_room(ledger, room)

@@ -114,6 +114,15 @@ class LeafRows(Rows["LeafRow"]):
             if len(packed) != _OWN and not leaves.uses[int.from_bytes(packed[:_OWN], "big")]:
                 yield digest.hex()
 
+    def audiences(self, tenant: str) -> Iterator[str]:
+        """The digests of the audiences that the tenant's leaves name, some more than once."""
+        for packed in self._leaves(tenant).packed.values():
+            if len(packed) in (_PLAIN, _WITH_VIA):
+                yield self._names.value(self._named(packed)[1])
+            elif len(packed) != _OWN:
+                row = self._unpack(packed)
+                yield from (row.audience, *row.each)
+
     def use(self, tenant: str, digest: str) -> int:
         """The number of a leaf, which a row names from now on."""
         leaves = self._leaves(tenant)
@@ -129,13 +138,14 @@ class LeafRows(Rows["LeafRow"]):
             raise LookupError("a number that stands for no leaf")
         return digest.hex()
 
-    def leave(self, tenant: str, number: int) -> None:
-        """A row names the leaf no more."""
+    def leave(self, tenant: str, leaf: int | str) -> None:
+        """A row names the leaf, given by its number or digest, no more."""
         leaves = self._of[tenant]
-        leaves.uses[number] -= 1
-        digest = leaves.digests[number]
-        if digest is not None:
-            self._end(leaves, digest)
+        digest = bytes.fromhex(leaf) if isinstance(leaf, str) else leaves.digests[leaf]
+        if digest is None:
+            raise LookupError("a number that stands for no leaf")
+        leaves.uses[int.from_bytes(leaves.packed[digest][:_OWN], "big")] -= 1
+        self._end(leaves, digest)
 
     # As entries of a checkpoint
 

@@ -30,6 +30,7 @@ class Caches:
     policies: dict[str, Policy] = field(default_factory=dict)
     effective: Recent[tuple[int, int, str], Effective] = field(default_factory=lambda: Recent(100))
     leaves: Recent[LeafRow, str] = field(default_factory=lambda: Recent(10_000))
+    via: Recent[tuple[str, str], str] = field(default_factory=lambda: Recent(50_000))
     shapes: Recent[str, Leaf] = field(default_factory=lambda: Recent(10_000))
     listed: Recent[tuple[str, str], tuple[Any, Any, Any]] = field(default_factory=lambda: Recent(2_000))
     bounds: Recent[tuple[str, str], tuple[Any, Any]] = field(default_factory=lambda: Recent(2_000))
@@ -168,6 +169,13 @@ class Ledger:
         if (self.tenant, key) not in self.tables.leaves:
             self.tables.leaves.put((self.tenant, key), leaf)
         return key
+
+    def seen_via(self, key: str, revision: str) -> str:
+        """The leaf as it was seen through a revision (R-EVI-6)."""
+        found = self.caches.via.get((key, revision))
+        if found is None or (self.tenant, found) not in self.tables.leaves:
+            found = self.caches.via[key, revision] = self.keep_leaf(replace(self.leaf(key), via=revision))
+        return found
 
     def unknown_leaf(self, agent: str, room: str | None = None) -> str:
         """The leaf of evidence that could not be established."""

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import Any, TypeVar, cast
+
+from pydantic import TypeAdapter
 
 from turngate.processors.leafrows import LeafRows
 from turngate.processors.shelves import EvidenceRows
@@ -12,6 +16,8 @@ from turngate.processors.state import State, Table, adapter
 from turngate.schemas.inputs import ContextRequested, DeliveryStatus, MemoryKind, MemoryWrite, TurnDrafted
 from turngate.schemas.outputs import GrantState, RevisionState
 from turngate.schemas.shapes import Audience, FieldClass, MemberKind, Reason, RoomKind, Visibility
+
+V = TypeVar("V")
 
 
 @dataclass(frozen=True, slots=True)
@@ -455,6 +461,8 @@ class Tables:
         #: (tenant, digest)
         self.leaf_rows = LeafRows(LeafRow, adapter(LeafRow))
         self.leaves: Table[LeafRow] = make("leaves", LeafRow, self.leaf_rows)
+        #: (tenant,): how many leaves there will be when they are looked through again
+        self.looked_through: Table[int] = make("looked_through", int)
         #: (tenant, ref, agent): evidence that was forgotten with its room → until when its id is known
         self.gone: Table[int] = make("gone", int)
         #: (tenant, ref, agent)
@@ -463,17 +471,18 @@ class Tables:
         #: (tenant, ref)
         self.deleted: Table[Deleted] = make("deleted", Deleted)
         #: (tenant, request)
-        self.contexts: Table[Context] = make("contexts", Context, SqueezedRows(Context, adapter(Context)))
+        self.contexts: Table[Context] = make("contexts", Context, self._squeezed(Context))
         #: (tenant, request not seen yet)
         self.early_results: Table[EarlyResults] = make("early_results", EarlyResults)
         #: (tenant, turn)
-        self.turns: Table[Turn] = make("turns", Turn, SqueezedRows(Turn, adapter(Turn)))
+        self.turns: Table[Turn] = make("turns", Turn, self._squeezed(Turn, lambda turn: turn.leaves))
         #: (tenant, agent, room, thread or empty)
         self.open_turns: Table[OpenTurns] = make("open_turns", OpenTurns)
         #: (tenant, arrival)
         self.waiting: Table[Waiting] = make("waiting", Waiting)
         #: (tenant, revision)
-        self.revisions: Table[Revision] = make("revisions", Revision)
+        held = self._squeezed(Revision, lambda revision: (*revision.leaves, *revision.seen))
+        self.revisions: Table[Revision] = make("revisions", Revision, held)
         #: (tenant, memory)
         self.memories: Table[Memory] = make("memories", Memory)
         #: (tenant, write): one that was taken up or refused
@@ -512,3 +521,8 @@ class Tables:
         self.read_by: Table[ReadBy] = make("read_by", ReadBy)
         #: (tenant, agent, room or empty)
         self.paused: Table[Flag] = make("paused", Flag)
+
+    def _squeezed(self, kind: type[V], leaves: Callable[[V], Iterable[str]] = lambda _: ()) -> SqueezedRows[V]:
+        """Rows that are held compressed, with the leaves that each names."""
+        written: TypeAdapter[V] = adapter(cast(Any, kind))
+        return SqueezedRows(kind, written, leaves, self.leaf_rows)

@@ -103,4 +103,4 @@ def _through(ledger: Ledger, leaves: tuple[str, ...], revision: str | None) -> t
     """Leaves as seen through a revision."""
     if revision is None:
         return leaves
-    return tuple(ledger.keep_leaf(replace(ledger.leaf(key), via=revision)) for key in leaves)
+    return tuple(ledger.seen_via(key, revision) for key in leaves)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import fields
 from itertools import islice
 from typing import Generic, TypeVar
 
 from pydantic import TypeAdapter
 
+from turngate.processors.leafrows import LeafRows
 from turngate.processors.state import Key, Rows
 
 V = TypeVar("V")
@@ -46,10 +47,14 @@ class Squeeze(Generic[V]):
 
 
 class SqueezedRows(Rows[V]):
-    """Rows of a table, of which the last few written or read stand ready."""
+    """Rows of a table, of which the last few written or read stand ready. `leaves` are those that a row names."""
 
-    def __init__(self, kind: type[V], written: TypeAdapter[V]) -> None:
+    def __init__(
+        self, kind: type[V], written: TypeAdapter[V], leaves: Callable[[V], Iterable[str]], named: LeafRows
+    ) -> None:
         self._squeeze = Squeeze(kind, written)
+        self._leaves = leaves
+        self._named = named
         self._held: dict[Key, bytes] = {}
         self._ready: dict[Key, V] = {}
         self._new = 0  # of those that stand ready, how many are not held
@@ -68,23 +73,26 @@ class SqueezedRows(Rows[V]):
         return default
 
     def __setitem__(self, key: Key, row: V) -> None:
+        before = self.get(key)
+        self._use(key, row)
+        if before is not None:
+            self._leave(key, before)
         if self._held.pop(key, None) is not None or key not in self._ready:
             self._new += 1
         self._make_ready(key, row)
 
     def __delitem__(self, key: Key) -> None:
-        row, held = self._ready.pop(key, None), self._held.pop(key, None)
-        if row is None and held is None:
-            raise KeyError(key)
-        if held is None:
+        self._leave(key, self[key])
+        del self._ready[key]
+        if self._held.pop(key, None) is None:
             self._new -= 1
 
     def __contains__(self, key: object) -> bool:
         return key in self._ready or key in self._held
 
     def __iter__(self) -> Iterator[Key]:
-        yield from self._held
-        yield from (key for key in self._ready if key not in self._held)
+        # A list of them, since whoever reads a row on the way moves others from the ready to the held.
+        yield from [*self._held, *(key for key in self._ready if key not in self._held)]
 
     def __len__(self) -> int:
         return len(self._held) + self._new
@@ -98,6 +106,14 @@ class SqueezedRows(Rows[V]):
                     self._new -= 1
         self._ready[key] = row
 
+    def _use(self, key: Key, row: V) -> None:
+        for leaf in self._leaves(row):
+            self._named.use(key[0], leaf)
+
+    def _leave(self, key: Key, row: V) -> None:
+        for leaf in self._leaves(row):
+            self._named.leave(key[0], leaf)
+
     def write(self, key: Key) -> bytes:
         """A row as its entry holds it."""
         row = self._ready.get(key)
@@ -105,7 +121,9 @@ class SqueezedRows(Rows[V]):
 
     def read(self, key: Key, raw: bytes) -> None:
         """Take in a row. Raises `ValueError` for what is none."""
-        self._held[key] = self._squeeze.press(self._squeeze.row(raw))
+        row = self._squeeze.row(raw)
+        self._use(key, row)
+        self._held[key] = self._squeeze.press(row)
 
     def all_read(self) -> None:
         """There is nothing to put in order."""

@@ -53,7 +53,7 @@ def against(book: Book, w: MemoryWrite, *, operators: bool) -> Reasons:
         reasons = unreadable(book, w)
         if reasons:
             return reasons
-    if w.op not in ACTS and (erased := fed_by(book, w) & book.erased):
+    if w.op not in ACTS and w.by != "operator" and (erased := fed_by(book, w) & book.erased):
         return frozenset(("source_deleted", ref) for ref in erased)
     return later_checks(book, w)
 
@@ -316,7 +316,8 @@ def assessed(book: Book, record: SensitivityAssessed) -> None:
 def after_waiting(book: Book, w: MemoryWrite, label: str | None) -> bool:
     """R-SEN-2: an assessment can only restrict; without one it is late."""
     code = first_code(book, w, operators=w.by == "operator")
-    reasons = {(code, None)} if code is not None else {("source_deleted", r) for r in fed_by(book, w) & book.erased}
+    erased = frozenset() if w.by == "operator" else fed_by(book, w) & book.erased
+    reasons = {(code, None)} if code is not None else {("source_deleted", r) for r in erased}
     if reasons:
         book.out.append(("WriteRefused", w.write, frozenset(reasons)))
         return False

@@ -35,7 +35,7 @@ def test_no_text_of_what_was_erased_or_made_of_it_is_kept(what: dict[str, str]) 
     assert feed.erase("e1", **what) == []
 
 
-@pytest.mark.parametrize("by", ["distill", "dream", "document", "refusal", "operator", "turn", "correction"])
+@pytest.mark.parametrize("by", ["distill", "dream", "document", "refusal", "turn", "correction"])
 @pytest.mark.parametrize("named", [True, False])
 def test_a_text_made_of_what_was_erased_is_not_taken_in_again(by: str, named: bool) -> None:
     feed = remembering()
@@ -45,6 +45,13 @@ def test_a_text_made_of_what_was_erased_is_not_taken_in_again(by: str, named: bo
     out = feed.write("again", "again@1", by=by, turn="t1", sources=sources, text="once-more")
     assert "source_deleted" in refused(out)
     assert not feed.holds("once-more")
+
+
+def test_an_operators_text_is_the_operators_whatever_it_says_it_is_made_of() -> None:
+    feed = remembering()
+    feed.erase("e1", reader=ALEX)
+    out = feed.write("again", "again@1", by="operator", sources=[ref(D1, 1)], text="once-more")
+    assert states(out) == [("again@1", "current")]
 
 
 def test_what_was_made_of_a_message_that_its_author_deleted_is_taken_in() -> None:  # R-AUD-6
