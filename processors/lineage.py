@@ -145,7 +145,8 @@ def origins(ledger: Ledger, refs: Iterable[str], agent: str) -> Origins:
         if evidence is not None:
             leaves = [ledger.leaf(key) for key in evidence.leaves]
             rooms.update({evidence.room, *(leaf.room for leaf in leaves if leaf.room is not None)})
-            authors.update(leaf.author for leaf in leaves if leaf.author is not None)
+            whose = (evidence.author, *(leaf.author for leaf in leaves))
+            authors.update(author for author in whose if author is not None)
     return Origins(tuple(sorted(rooms)), tuple(sorted(authors)))
 
 

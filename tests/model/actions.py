@@ -31,6 +31,9 @@ class Memory(RuleBasedStateMachine):
             self.list(room, "scout")
             self.say(room, self.listings[room][0], agent="scout")
 
+    def teardown(self) -> None:
+        self.pair.nothing_is_missing()
+
     # What there is
 
     @property

@@ -108,10 +108,14 @@ class Book:
         seen: set[Leaf] = set()
         for ref in refs:
             found = self.evidence(ref, agent)
-            if found is not None and found.revision is None:
-                seen |= found.leaves
-            elif found is not None:
-                seen |= {replace(leaf, via=found.revision) for leaf in found.leaves}
+            if found is None:
+                continue
+            leaves = found.leaves
+            if found.over:  # R-EVI-5
+                leaves = frozenset({replace(nobody_knows(agent), restrictions=found.restrictions)})
+            if found.revision is not None:
+                leaves = frozenset(replace(leaf, via=found.revision) for leaf in leaves)
+            seen |= leaves
         return seen
 
     def absent(self, ref: str) -> str:
@@ -219,9 +223,9 @@ class Book:
 
     # What was said
 
-    def say(self, ref: str, agent: str, room: str, content: object, leaves: set[Leaf], made_of: set[str]) -> None:
+    def say(self, ref: str, agent: str, content: object, leaves: set[Leaf], made_of: set[str]) -> None:
         """R-AUD-6: what was said before stays; R-EVI-5: too much is nothing that is known."""
-        said = self.said.setdefault((ref, agent), Said(frozenset(), room))
+        said = self.said[ref, agent]
         said.contents.add(content)
         said.made_of |= made_of
         said.leaves |= leaves

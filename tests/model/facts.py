@@ -144,13 +144,13 @@ class Said:
     room: str
     contents: set[object] = field(default_factory=set)
     made_of: set[str] = field(default_factory=set)
+    author: str | None = None
     over: bool = False
 
 
 @dataclass
 class Turn:
     agent: str | None = None
-    triggers: list[str] = field(default_factory=list)  # of its context requests, and then of its draft
     requests: list[str] = field(default_factory=list)
     results: list[tuple[str, str | None]] = field(default_factory=list)
     content: object = None

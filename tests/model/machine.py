@@ -151,6 +151,17 @@ class Pair:
             self.seen["by grant"] += bool(row[5])
             self.seen["by proof"] += bool(row[6])
 
+    def nothing_is_missing(self) -> None:
+        """Every leaf and audience that a row names is there, however often they were looked through."""
+        tables = self.engine._tables
+        leaves = {leaf for row in tables.evidence.rows.values() for leaf in row.leaves}
+        leaves |= {leaf for row in tables.revisions.rows.values() for leaf in (*row.leaves, *row.seen)}
+        leaves |= {leaf for row in tables.turns.rows.values() for leaf in row.leaves}
+        rows = {leaf: tables.leaves.rows["acme", leaf] for leaf in leaves}
+        audiences = {audience for row in rows.values() for audience in (row.audience, *row.each)}
+        audiences |= {row.audience for table in (tables.grants, tables.offers) for row in table.rows.values()}
+        assert all(("acme", audience) in tables.audiences for audience in audiences)
+
     def restart(self) -> None:
         entries = sorted(self.engine.state.entries(), key=lambda entry: entry[0][::-1])
         self.engine = Engine.restore(entries, Engine.version, TEST_KEYS)

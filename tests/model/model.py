@@ -145,9 +145,9 @@ class Model:
             made_of = set() if turn is None else set(turn.refs)
         else:
             leaves, made_of = {self._leaf(record)}, set()
-        book.say(
-            ref, agent, record.room, content, leaves | book.quoted(record.quotes, agent), made_of | {*record.quotes}
-        )
+        said = book.said.setdefault((ref, agent), Said(frozenset(), record.room))
+        said.author = record.author
+        book.say(ref, agent, content, leaves | book.quoted(record.quotes, agent), made_of | {*record.quotes})
 
     def _leaf(self, record: MessageObserved) -> Leaf:
         room = self.book.source_of(record.agent, record.room)

@@ -13,7 +13,7 @@ from hypothesis.stateful import run_state_machine_as_test
 from tests.model.actions import Memory
 from tests.model.machine import Pair
 from tests.processors.streams import examples
-from turngate.processors import lineage, memory, permits, sharing
+from turngate.processors import collecting, lineage, memory, permits, sharing
 from turngate.processors.rows import Offer
 from turngate.schemas.shapes import Code
 
@@ -30,11 +30,18 @@ SHOWN = {
     "RevisionRecorded world": 60,
     "RevisionRecorded transcript": 60,
     "ErasureApplied": 60,
-    **dict.fromkeys(("restricted_to_conversation", "leaf_limit", "proof_not_live", "source_deleted"), 40),
-    **dict.fromkeys(("tainted_rule", "tainted_correction", "dream_mixed_audience", "destination_stale"), 10),
+    **dict.fromkeys(("restricted_to_conversation", "leaf_limit", "proof_not_live"), 40),
+    **dict.fromkeys(
+        ("tainted_rule", "tainted_correction", "source_deleted", "dream_mixed_audience", "destination_stale"), 10
+    ),
     **dict.fromkeys(("not_operator", "revision_staged", "revision_not_current", "other_agent"), 20),
     **dict.fromkeys(("grant_revoked", "grant_expired", "trigger_not_subset", "machine_refusal"), 2),
 }
+
+
+@pytest.fixture(autouse=True)
+def leaves_are_looked_through_often(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(collecting, "LEAST", 8)
 
 
 def test_the_engine_agrees_with_the_model() -> None:
@@ -117,7 +124,7 @@ def a_belief_needs_no_operator(change: pytest.MonkeyPatch) -> None:
 def test_a_fault_is_found(fault: Callable[[pytest.MonkeyPatch], None], monkeypatch: pytest.MonkeyPatch) -> None:
     fault(monkeypatch)
     quick = settings(
-        max_examples=400,
+        max_examples=1_500,
         stateful_step_count=STEPS,
         phases=[Phase.generate],
         derandomize=True,

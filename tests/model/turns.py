@@ -15,8 +15,6 @@ def asked_for_context(book: Book, record: ContextRequested) -> None:
     assert to is not None, "the machine asks for context in rooms that are known"
     turn = book.turns.setdefault(record.turn, Turn())
     turn.requests.append(record.request)
-    if record.trigger is not None:
-        turn.triggers.append(record.trigger)
     turn.results += [(call, record.request) for call in book.early.pop(record.request, [])]
     if turn.content is None:
         book.open_in.setdefault((record.agent, record.room, record.thread or ""), []).append(record.turn)

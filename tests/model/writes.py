@@ -45,10 +45,9 @@ def against(book: Book, w: MemoryWrite, *, operators: bool) -> Reasons:
     code = first_code(book, w, operators=operators)
     if code is not None:
         return frozenset({(code, None)})
-    staged = {s for s in w.sources if (e := book.evidence(s, w.agent)) is not None and "revision_staged" in e.codes}
-    others = {s for s in w.sources if _staged_of_another(book, s, w.agent)}
-    if staged | others:
-        return frozenset(("revision_staged", s) for s in staged | others)
+    staged = {s for s in w.sources if w.op not in ACTS and is_staged(book, s)}
+    if staged:
+        return frozenset(("revision_staged", s) for s in staged)
     if w.by in ("turn", "correction"):
         reasons = unreadable(book, w)
         if reasons:
@@ -58,9 +57,9 @@ def against(book: Book, w: MemoryWrite, *, operators: bool) -> Reasons:
     return later_checks(book, w)
 
 
-def _staged_of_another(book: Book, ref: str, agent: str) -> bool:
+def is_staged(book: Book, ref: str) -> bool:
     row = book.revisions.get(ref.removeprefix("revision:")) if ref.startswith("revision:") else None
-    return row is not None and row.agent != agent and row.state == "staged"
+    return row is not None and row.state == "staged"
 
 
 def first_code(book: Book, w: MemoryWrite, *, operators: bool) -> str | None:
@@ -77,7 +76,7 @@ def first_code(book: Book, w: MemoryWrite, *, operators: bool) -> str | None:
     if owner != w.agent or (row is not None and row.agent != w.agent):
         return "other_agent"
     if w.op in ACTS:
-        there = row is not None and row.memory == w.memory and f"revision:{w.revision}" not in book.deleted
+        there = row is not None and row.memory == w.memory
         fits = (
             there
             and row is not None
@@ -113,9 +112,9 @@ def turn_saw(book: Book, w: MemoryWrite) -> Saw:
     turn = Turn() if w.turn is None else book.turns.get(w.turn, Turn())
     asked = [book.asked[r] for r in turn.requests]
     mine = [a for a in asked if a.agent == w.agent]
-    drafts = {turn.draft_trigger} if turn.draft_trigger is not None else set()
+    triggers = {a.trigger for a in mine} | {turn.draft_trigger}
     return Saw(
-        frozenset(turn.triggers) | drafts,
+        frozenset(t for t in triggers if t is not None),
         frozenset(ref for a in asked for ref in a.permitted),
         frozenset(f"tool:{call}" for call, _ in turn.results),
         frozenset(a.room for a in mine),
@@ -216,8 +215,8 @@ def made_of(book: Book, w: MemoryWrite) -> Made:
     )
     if w.restrict or kind_of(book, w) == "transcript":
         rooms = asked_from(book, w)
+        unknown = unknown or not (rooms or (bound and not w.restrict))  # an amended transcript has its room
         bound |= rooms
-        unknown = unknown or not rooms
     if unknown or (bound and not seen):
         seen.add(nobody_knows(w.agent))
     return bounded(book, seen, bound, kind_of(book, w), over=any(e is not None and e.over for e in found.values()))
@@ -334,7 +333,8 @@ def erased(book: Book, record: ErasureCommanded) -> None:
     made_of_ref |= {f"revision:{name}": set(row.sources) for name, row in book.revisions.items()}
     reached = {f"revision:{name}" for name, row in book.revisions.items() if row.memory == record.memory}
     for (ref, _), said in book.said.items():
-        if said.room == record.room or (record.reader and any(x.author == record.reader for x in said.leaves)):
+        words = {said.author, *(leaf.author for leaf in said.leaves)} - {None}
+        if said.room == record.room or record.reader in words:
             reached.add(ref)
     before: set[str] = set()
     while before != reached:
