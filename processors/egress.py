@@ -32,15 +32,24 @@ def external(to: Destination) -> bool:
 
 
 def egress(
-    ledger: Ledger, draft: TurnDrafted, text: str | None, refs: tuple[str, ...], to: Destination
+    ledger: Ledger,
+    draft: TurnDrafted,
+    text: str | None,
+    refs: tuple[str, ...],
+    leaves: tuple[str, ...],
+    to: Destination,
 ) -> list[Reason]:
-    """The reasons against the text of one way to say the turn, and against the action's parameters."""
+    """The reasons against the text of one way to say the turn, and against the action's parameters.
+
+    `refs` are what it was made from, `leaves` theirs.
+    """
+    calls = list(dict.fromkeys(call for key in leaves if (call := ledger.leaf(key).call) is not None))
     action = draft.action
     inside = action is None or internal(ledger, draft.room, action.operation)
     against: list[Reason] = []
-    if (text is not None and external(to)) or not inside:
+    if calls and ((text is not None and external(to)) or not inside):
         against += [Reason(code=Code.HEALTH_NOT_RETAINED, ref=ref) for ref in refs if _unknown(ledger, ref, draft)]
-    reads = list(_reads(ledger, draft, refs))
+    reads = list(_reads(ledger, draft, calls))
     if not reads:
         return against
     if text is not None:
@@ -93,22 +102,9 @@ def _found(ledger: Ledger, reads: list[_Read], texts: Iterable[str]) -> list[_Re
     return [read for read in reads if read.value.marks is None or not found.isdisjoint(read.value.marks)]
 
 
-def _calls(ledger: Ledger, refs: Iterable[str], agent: str) -> dict[str, str]:
-    """The tool calls with classified fields that these refs hold, directly or through lineage, with the first ref."""
-    calls: dict[str, str] = {}
-    for ref in refs:
-        found = source(ledger, ref, agent)
-        for key in () if found is None else found.leaves:
-            call = ledger.leaf(key).call
-            if call is not None:
-                calls.setdefault(call, ref)
-    return calls
-
-
-def _reads(ledger: Ledger, draft: TurnDrafted, refs: Iterable[str]) -> Iterator[_Read]:
-    """What was read in the draft's room, and what the draft's provenance was made of (R-EGR-1)."""
-    known = [(tool_ref(call), draft.agent) for call in _calls(ledger, refs, draft.agent)]
-    known += read_in(ledger, draft.room)
+def _reads(ledger: Ledger, draft: TurnDrafted, calls: Iterable[str]) -> Iterator[_Read]:
+    """What was read in the draft's room, and by the calls that the draft's provenance holds (R-EGR-1)."""
+    known = [(tool_ref(call), draft.agent) for call in calls] + read_in(ledger, draft.room)
     for ref, agent in dict.fromkeys(known):
         evidence = evidence_of(ledger, ref, agent)
         if evidence is not None:
@@ -117,8 +113,9 @@ def _reads(ledger: Ledger, draft: TurnDrafted, refs: Iterable[str]) -> Iterator[
 
 def _unknown(ledger: Ledger, ref: str, draft: TurnDrafted) -> bool:
     """Whether a ref was made of a health field, or of values that are not remembered any more (R-EGR-6)."""
-    for call in _calls(ledger, [ref], draft.agent):
-        evidence = evidence_of(ledger, tool_ref(call), draft.agent)
-        if evidence is None or any(value.health for value in evidence.values):
+    found = source(ledger, ref, draft.agent)
+    for call in dict.fromkeys(ledger.leaf(key).call for key in (() if found is None else found.leaves)):
+        evidence = None if call is None else evidence_of(ledger, tool_ref(call), draft.agent)
+        if call is not None and (evidence is None or any(value.health for value in evidence.values)):
             return True
     return False

@@ -55,6 +55,8 @@ class Ledger:
         self.keys = keys
         self._policies: dict[str | None, Effective] = {}
         self.out: list[Record] = []
+        #: What was worked out of a turn while this one record is applied, in which its sources do not change.
+        self.exposure: dict[str, Any] = {}
 
     def emit(self, record: Record) -> None:
         """Add an output record."""
