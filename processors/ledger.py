@@ -9,7 +9,8 @@ from typing import Any
 from turngate.processors.audience import KEYED_UNKNOWN, Keyed, Sets
 from turngate.processors.keys import Keys
 from turngate.processors.policy import Effective, effective
-from turngate.processors.rows import LeafRow, Policies, Room, RoomLog, Started, Tables
+from turngate.processors.rows import LeafRow, Policies, Room, RoomLog, Started
+from turngate.processors.tables import Tables
 from turngate.schemas.canonical import canonical, digest
 from turngate.schemas.inputs import Record
 from turngate.schemas.outputs import Because, RefreshRequested
