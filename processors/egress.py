@@ -2,28 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable
 
 from turngate.processors.actions import internal
 from turngate.processors.evidence import evidence_of, tool_ref
-from turngate.processors.fingerprints import Finder, tags
 from turngate.processors.ledger import Ledger
 from turngate.processors.permits import Destination
-from turngate.processors.readings import read_in
-from turngate.processors.rows import Value
+from turngate.processors.remembering import Reading, Remembered, remembered
 from turngate.processors.sources import source
-from turngate.processors.spelling import fits_text
 from turngate.schemas.inputs import TurnDrafted
 from turngate.schemas.shapes import Code, FieldClass, Reason, Scope
-
-
-@dataclass(frozen=True, slots=True)
-class _Read:
-    """A value and where it was read."""
-
-    value: Value
-    room: str
 
 
 def external(to: Destination) -> bool:
@@ -49,19 +37,25 @@ def egress(
     against: list[Reason] = []
     if calls and ((text is not None and external(to)) or not inside):
         against += [Reason(code=Code.HEALTH_NOT_RETAINED, ref=ref) for ref in refs if _unknown(ledger, ref, draft)]
-    reads = list(_reads(ledger, draft, calls))
-    if not reads:
-        return against
+    made_of = Remembered()
+    for call in calls:
+        made_of.add(ledger, tool_ref(call), draft.agent)
+    known = (made_of, remembered(ledger, draft.room))
     if text is not None:
-        found = _found(ledger, reads, [text])
-        against += [r for read in found if (r := _said(read, draft.room, to)) is not None]
+        against += [r for read in _found(ledger, known, [text]) if (r := _said(read, draft.room, to)) is not None]
     if action is not None:
-        found = _found(ledger, reads, [param.value for param in action.params])
+        values = [param.value for param in action.params]
+        found = _found(ledger, known, values)
         against += [r for read in found if (r := _handed(read, draft.room, inside=inside)) is not None]
     return against
 
 
-def _said(read: _Read, room: str, to: Destination) -> Reason | None:
+def _found(ledger: Ledger, known: Iterable[Remembered], texts: list[str]) -> list[Reading]:
+    """What is in one of these texts of what the room has read, and of what the draft was made from (R-EGR-1)."""
+    return list(dict.fromkeys(reading for some in known for reading in some.within(ledger, texts)))
+
+
+def _said(read: Reading, room: str, to: Destination) -> Reason | None:
     value = read.value
     match value.kind:
         case FieldClass.SECRET:  # R-EGR-4
@@ -74,7 +68,7 @@ def _said(read: _Read, room: str, to: Destination) -> Reason | None:
     return None
 
 
-def _handed(read: _Read, room: str, *, inside: bool) -> Reason | None:
+def _handed(read: Reading, room: str, *, inside: bool) -> Reason | None:
     value = read.value
     match value.kind:
         case FieldClass.SECRET:
@@ -84,31 +78,6 @@ def _handed(read: _Read, room: str, *, inside: bool) -> Reason | None:
         case FieldClass.INTERNAL | FieldClass.CONFIDENTIAL:
             return None if inside else Reason(code=Code.CLASS_EGRESS, ref=value.name)
     return None
-
-
-def _found(ledger: Ledger, reads: list[_Read], texts: Iterable[str]) -> list[_Read]:
-    """Those of the values that are in one of these texts; without a key none can be ruled out."""
-    marks = {mark for read in reads for mark in read.value.marks or ()}
-    texts = list(texts)
-    if not all(map(fits_text, texts)):
-        return reads  # nobody has looked through it
-    found: set[str] = set()
-    for key_id, key in ledger.keys.fingerprint_keys(ledger.tenant):
-        prefix = f"{key_id}:"
-        known = {bytes.fromhex(m.removeprefix(prefix)) for m in marks if m.startswith(prefix)}
-        finder, tagged = Finder(key), tags(known)
-        for text in texts:
-            found.update(prefix + mark.hex() for mark in finder.find(text, known, tagged))
-    return [read for read in reads if read.value.marks is None or not found.isdisjoint(read.value.marks)]
-
-
-def _reads(ledger: Ledger, draft: TurnDrafted, calls: Iterable[str]) -> Iterator[_Read]:
-    """What was read in the draft's room, and by the calls that the draft's provenance holds (R-EGR-1)."""
-    known = [(tool_ref(call), draft.agent) for call in calls] + read_in(ledger, draft.room)
-    for ref, agent in dict.fromkeys(known):
-        evidence = evidence_of(ledger, ref, agent)
-        if evidence is not None:
-            yield from (_Read(value, evidence.room) for value in evidence.values)
 
 
 def _unknown(ledger: Ledger, ref: str, draft: TurnDrafted) -> bool:

@@ -31,6 +31,7 @@ class Caches:
     shapes: dict[str, Leaf] = field(default_factory=dict)
     listed: dict[tuple[str, str], tuple[Any, Any, Any]] = field(default_factory=dict)
     bounds: dict[tuple[str, str], tuple[Any, Any]] = field(default_factory=dict)
+    remembered: dict[str, Any] = field(default_factory=dict)
     codes: dict[tuple[str, str, str, bool], dict[str, tuple[tuple[Code, ...], bool]]] = field(default_factory=dict)
 
 
