@@ -106,3 +106,11 @@ def test_a_policy_told_again_is_not_refused() -> None:  # R-RUN-4, R-POL-3
     feed.policy(NOBODY, 2)
     assert feed.policy() == []
     assert [type(r) for r in feed.policy(NOBODY, 1)] == [RecordRefused]
+
+
+@pytest.mark.parametrize("members", [[], [ALEX]])
+def test_a_listing_that_does_not_make_the_room_known_and_fresh_decides_nothing(members: list[str]) -> None:
+    feed = held()  # R-TURN-6
+    begun = feed.now - (60_000 if members else 0)
+    assert feed.listing(C1, members, started_at=begun, refresh="late") == []
+    assert verdicts(feed.listing(C1, [ALEX])) == [("t1", "deliver")]
