@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from sys import intern
 
 from turngate.processors.audience import KEYED_UNKNOWN, keyed
 from turngate.processors.bounds import Standing, standing
@@ -37,7 +38,7 @@ def observed(ledger: Ledger, record: MessageObserved) -> None:
     """A message was seen (R-AUD-5), again (nothing), or edited (R-AUD-6)."""
     ref = message_ref(record.message)
     known = evidence_of(ledger, ref, record.agent)
-    content = digest({"text": record.text, "quotes": list(record.quotes)})
+    content = digest({"text": record.text, "quotes": list(record.quotes)})[:32]
     if known is not None and (not record.edited or content in known.contents):
         return
     if known is None and not takes_up(ledger, ref, record.agent, record.room, record.at):
@@ -48,11 +49,11 @@ def observed(ledger: Ledger, record: MessageObserved) -> None:
     own = len(leaves)
     leaves += _quoted(ledger, record)
     before = () if known is None else known.leaves
-    fresh = known or Evidence((), record.room, record.at, ledger.now)
+    fresh = known or Evidence((), intern(record.room), record.at, ledger.now)
     said = () if record.text is None else (record.text,)
     made = replace(
         bounded(ledger, fresh, (*before, *leaves)),
-        author=record.author,
+        author=None if record.author is None else intern(record.author),
         person=fresh.person and record.author_kind is AuthorKind.PERSON and fresh.author in (None, record.author),
         quoted=(*fresh.quoted, *range(len(before) + own, len(before) + len(leaves))),
         proves=proofs(ledger, record.room, said),
@@ -204,13 +205,13 @@ def evidence_of(ledger: Ledger, ref: str, agent: str) -> Evidence | None:
 
 def keep_evidence(ledger: Ledger, ref: str, agent: str, made: Evidence) -> None:
     """Remember the evidence of a ref, and which agents have recorded some (R-AUD-3)."""
-    key = (ledger.tenant, ref, agent)
+    key = (ledger.tenant, ref, intern(agent))  # the same few strings stand in millions of rows
     if evidence_of(ledger, ref, agent) is None:
         ledger.tables.evidence.drop(key)  # one that is past its time must not keep its place in the order of age
     ledger.tables.evidence.put(key, made)
     known_by = ledger.tables.known_by.get((ledger.tenant, ref)) or ()
     if agent not in known_by:
-        ledger.tables.known_by.put((ledger.tenant, ref), (*known_by, agent))
+        ledger.tables.known_by.put(key[:2], (*known_by, key[2]))
 
 
 def bounded(ledger: Ledger, row: Evidence, leaves: tuple[str, ...]) -> Evidence:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
+from sys import intern
 from typing import Any
 
 from turngate.processors.audience import KEYED_UNKNOWN, Keyed, Sets
@@ -49,7 +50,7 @@ class Ledger:
         keys: Keys,
     ) -> None:
         self.tables = tables
-        self.tenant = tenant
+        self.tenant = intern(tenant)  # it stands in every key
         self.caches = caches
         self.now = now
         self.arrival = arrival
@@ -59,6 +60,8 @@ class Ledger:
         self.out: list[Record] = []
         #: What was worked out of a turn while this one record is applied, in which its sources do not change.
         self.exposure: dict[str, Any] = {}
+        #: The same of refs: what was found of each, by ref and agent. None while sources may change.
+        self.found: dict[tuple[str, str], Any] | None = None
 
     def emit(self, record: Record) -> None:
         """Add an output record."""

@@ -11,7 +11,7 @@ from turngate.processors.interlock import Objection, objections
 from turngate.processors.ledger import Ledger
 from turngate.processors.permits import Destination, judge, reasons
 from turngate.processors.rows import Ask, Turn
-from turngate.processors.sources import Exempt, as_seen
+from turngate.processors.sources import NOTHING_EXEMPT, Exempt, as_seen
 from turngate.processors.taint import BOTH, CLEAR, Bits, of_conversation, of_refs
 from turngate.processors.turns import changed_only, everything, seen, turn_of
 from turngate.schemas.inputs import TurnDrafted
@@ -52,6 +52,7 @@ def exposure(ledger: Ledger, draft: TurnDrafted) -> Exposure:
     """What a draft had; worked out once for each record."""
     known: Exposure | None = ledger.exposure.get(draft.turn)
     if known is None:
+        ledger.found = {} if ledger.found is None else ledger.found  # a decision changes no source
         refs, changed = everything(ledger, draft, turn_of(ledger, draft.turn)), changed_only(draft)
         read, missing = of_refs(ledger, draft.agent, draft.room, (ref for ref in refs if ref not in changed))
         more, gone = of_refs(ledger, draft.agent, draft.room, (ref for ref in refs if ref in changed))
@@ -103,7 +104,7 @@ def _audience(ledger: Ledger, draft: TurnDrafted, refs: list[str], to: Destinati
 def _exempt(ledger: Ledger, draft: TurnDrafted) -> Exempt:
     """Of the revisions that the draft names, those that this turn wrote or retired by itself (R-TURN-5)."""
     if not draft.wrote and not draft.retired:
-        return Exempt()
+        return NOTHING_EXEMPT
     rows = ledger.tables.revisions
     wrote = {r for r in draft.wrote if (x := rows.get((ledger.tenant, r))) is not None and x.turn == draft.turn}
     retired = {

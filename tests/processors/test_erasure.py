@@ -35,7 +35,7 @@ def test_no_text_of_what_was_erased_or_made_of_it_is_kept(what: dict[str, str]) 
     assert feed.erase("e1", **what) == []
 
 
-@pytest.mark.parametrize("by", ["distill", "dream", "document", "refusal", "operator", "turn", "correction"])
+@pytest.mark.parametrize("by", ["distill", "dream", "document", "refusal", "turn", "correction"])
 @pytest.mark.parametrize("named", [True, False])
 def test_a_text_made_of_what_was_erased_is_not_taken_in_again(by: str, named: bool) -> None:
     feed = remembering()
@@ -45,6 +45,14 @@ def test_a_text_made_of_what_was_erased_is_not_taken_in_again(by: str, named: bo
     out = feed.write("again", "again@1", by=by, turn="t1", sources=sources, text="once-more")
     assert "source_deleted" in refused(out)
     assert not feed.holds("once-more")
+
+
+def test_an_operators_own_text_is_taken_in_and_its_erased_source_stays_deleted() -> None:  # a golden stream has it so
+    feed = remembering()
+    feed.erase("e1", reader=ALEX)
+    feed.write("own", "own@1", by="operator", sources=[ref(D1, 1)], text="the operator's words")
+    assert feed.holds("the operator's words")
+    assert "source_deleted" in codes(feed.draft(D1, "t1", exposed=[ref(D1, 1)]))
 
 
 def test_what_was_made_of_a_message_that_its_author_deleted_is_taken_in() -> None:  # R-AUD-6
