@@ -14,4 +14,5 @@ TURNGATE = Path(sys.executable).with_name("turngate")
 def test_no_decision_differs() -> None:
     command = [sys.executable, "judge.py", "--cmd", f"{TURNGATE} apply {{events}}", "--against", "rows.jsonl.gz"]
     done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=FOLDER)
-    assert "against rows.jsonl.gz: 0 decisions differ of 25633" in done.stdout, done.stdout[-2000:] + done.stderr[-2000:]
+    said = done.stdout[-2000:] + done.stderr[-2000:]
+    assert "against rows.jsonl.gz: 0 decisions differ of 25633" in done.stdout, said
