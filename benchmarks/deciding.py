@@ -40,7 +40,8 @@ class Case(StrEnum):
 class Lap:
     """What a contender needed. `decisions`: nanoseconds of each draft; `others`: of all other records together.
 
-    `share`: of the lap's time, how much this thread had a core; the rest went to other processes.
+    `share`: of the lap's time, how much this thread had a core; the rest went to other processes. Rates are of that
+    part: what a core does in a second if nothing else wants it.
     """
 
     decisions: list[int] = field(default_factory=list)
@@ -51,12 +52,12 @@ class Lap:
     @property
     def deciding(self) -> float:
         """Decisions in a second, the drafts alone."""
-        return len(self.decisions) / sum(self.decisions) * 1e9
+        return len(self.decisions) / sum(self.decisions) * 1e9 / self.share
 
     @property
     def rate(self) -> float:
         """Decisions in a second, with everything else that the lap holds."""
-        return len(self.decisions) / (sum(self.decisions) + self.others) * 1e9
+        return len(self.decisions) / (sum(self.decisions) + self.others) * 1e9 / self.share
 
 
 class Deciding:
@@ -93,6 +94,7 @@ class Deciding:
 def bare_lap(contender: Sets | Bitmaps, records: Iterable[Record]) -> Lap:
     """The same for one that only asks `D ⊆ S`."""
     lap, apply, clock = Lap(), contender.apply, time.perf_counter_ns
+    cpu, start = time.thread_time_ns(), clock()
     for record in records:
         began = clock()
         inside = apply(record)
@@ -102,6 +104,7 @@ def bare_lap(contender: Sets | Bitmaps, records: Iterable[Record]) -> Lap:
         else:
             lap.decisions.append(took)
             lap.delivered.append(inside)
+    lap.share = (time.thread_time_ns() - cpu) / (clock() - start)
     return lap
 
 

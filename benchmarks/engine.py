@@ -35,7 +35,7 @@ class Plan:
     members: tuple[int, ...] = (5, 500, 50_000)
     sources: tuple[int, ...] = (1, 8, 32)
     rounds: int = 5
-    decisions: int = 2_000
+    decisions: int = 1_000
     stretches: int = 30
 
     def lap(self, members: int, case: Case) -> int:
@@ -50,7 +50,7 @@ QUICK = Plan(rounds=3, decisions=200, stretches=5, members=(5, 500))
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """One line of the result. Rates are decisions in a second; `p50` and `p99` microseconds of one decision."""
+    """One line of the result. Rates are decisions in a second of CPU; `p50` and `p99` microseconds of one decision."""
 
     members: int
     sources: int
@@ -190,7 +190,8 @@ def run(plan: Plan) -> tuple[str, dict[str, object]]:
         [
             "\n".join(f"{name}: {value}" for name, value in before.items()) + f"\nload after: {machine()['load']}",
             _cells(cells),
-            f"The engine's laps had a core for {shares.text(2)} of their time.",
+            "Rates are of a second of CPU, p50 and p99 by the clock."
+            f" The engine's laps had a core for {shares.text(2)} of their time.",
             "Microseconds of CPU for one draft:\n\n"
             + table(_STAGES, [row for n, (_, stages) in lone.items() for row in _stages(n, stages)]),
             "Bytes of one draft and of what comes of it (means over delivered and dropped ones):\n\n"

@@ -51,7 +51,7 @@ class Plan:
     members: int = 500
     sources: int = 8
     partitions: int = 4
-    rounds: int = 5
+    rounds: int = 3
     drafts: int = 12_000
 
     def of(self, contender: Contender) -> int:

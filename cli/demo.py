@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -12,6 +12,10 @@ def demo(
     export: Annotated[
         Path | None,
         typer.Option("--export", metavar="DIR|ZIP", help="A Slack export of your own instead of the stories."),
+    ] = None,
+    story: Annotated[
+        Literal["guards"] | None,
+        typer.Option("--story", help="What goes out, where values come from, and the interlock, instead."),
     ] = None,
 ) -> None:
     """Show what Turngate decides, and why, on the history of a small workspace. No server, under 30 seconds.
@@ -23,6 +27,10 @@ def demo(
     """
     from rich.console import Console
 
-    from turngate.demo import run_demo
+    from turngate.demo import run_demo, run_guards
 
+    if story is not None:
+        if export is not None:
+            raise typer.BadParameter("--story has a workspace of its own; leave --export out")
+        raise typer.Exit(run_guards(Console()))
     raise typer.Exit(run_demo(Console(), export))

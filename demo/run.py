@@ -11,6 +11,7 @@ from rich.console import Console
 
 from turngate.connectors.slack_export import read_export
 from turngate.demo.any_export import Everyday
+from turngate.demo.guards import Guards
 from turngate.demo.listings import Listings, all_public
 from turngate.demo.narrator import Narrator
 from turngate.demo.stories import ACCOUNT
@@ -102,3 +103,9 @@ def _summary(world: World, tally: Tally, seconds: float, stories: bool, as_priva
         f"because nobody could say who reads.{private} No model was asked to keep a secret. "
         f"({world.records:,} records, {seconds:.1f} seconds, no server.)"
     )
+
+
+def run_guards(console: Console) -> int:
+    """Show what leaves the house and what does not (rules EGR, ACT, TNT), and print it; 0 when it has run."""
+    Guards(console).play()
+    return 0

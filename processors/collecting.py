@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from turngate.processors.rows import Tables
+from turngate.processors.tables import Tables
 
 #: A tenant's leaves are looked through when there are so many, and then whenever they have doubled since the last time,
 #: so that each new one costs a bounded share of that.

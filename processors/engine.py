@@ -16,9 +16,10 @@ from turngate.processors.ledger import AsOf, Caches, Ledger
 from turngate.processors.permits import destination
 from turngate.processors.retention import Ages, Calendar, Endings, forget_room, sweep
 from turngate.processors.rooms import page_arrived, prune
-from turngate.processors.rows import Policies, Tables, Waiting
+from turngate.processors.rows import Policies, Waiting
 from turngate.processors.settling import settle
 from turngate.processors.state import Key, State
+from turngate.processors.tables import Tables
 from turngate.processors.waiting import Queue
 from turngate.schemas import inputs
 from turngate.schemas.catalog import INPUT_TOPICS, TICKS

@@ -10,9 +10,9 @@ from turngate.processors.ledger import Ledger
 from turngate.processors.permits import Destination, destination, ends, nowhere
 from turngate.processors.retention import over_age
 from turngate.processors.rows import Approval, Turn, Waiting, WaitKind
-from turngate.processors.taint import BOTH, arm, of_refs
-from turngate.processors.trial import Tried, best
-from turngate.processors.turns import close, everything, put_turn, read, turn_of
+from turngate.processors.taint import BOTH, arm
+from turngate.processors.trial import Tried, best, exposure
+from turngate.processors.turns import close, put_turn, turn_of
 from turngate.processors.verdicts import authorize, decide
 from turngate.schemas.canonical import digest
 from turngate.schemas.inputs import DeliveryStatus, TurnDelivered, TurnDrafted
@@ -28,13 +28,13 @@ def turn_drafted(ledger: Ledger, draft: TurnDrafted, *, late: bool = False) -> W
     if row.content is not None:
         if content != row.content and content not in row.conflicts:
             put_turn(ledger, draft.turn, replace(row, conflicts=(*row.conflicts, content)))
-            _expose(ledger, draft, row)
+            _expose(ledger, draft)
             decide(ledger, draft, Verdict.DROP, [Reason(code=Code.TURN_CONFLICT)], content=content)
         return None
     ledger.active(draft.room)
     row = replace(row, agent=draft.agent, content=content, trigger=draft.trigger, arrived=ledger.now)
     put_turn(ledger, draft.turn, row)
-    _expose(ledger, draft, row)
+    _expose(ledger, draft)
     code = Code.BARRIER_LATE if late else _at_once(ledger, draft)
     if code is not None:
         drop(ledger, draft, [Reason(code=code)])
@@ -42,10 +42,9 @@ def turn_drafted(ledger: Ledger, draft: TurnDrafted, *, late: bool = False) -> W
     return _as_new(ledger, draft)
 
 
-def _expose(ledger: Ledger, draft: TurnDrafted, row: Turn) -> None:
-    """What a draft exposed arms its conversation, whether it is delivered or not (R-TNT-1)."""
-    bits, _ = of_refs(ledger, draft.agent, draft.room, read(ledger, draft, row))
-    arm(ledger, draft.agent, draft.room, draft.thread, bits)
+def _expose(ledger: Ledger, draft: TurnDrafted) -> None:
+    """What a draft read arms its conversation, whether it is delivered or not (R-TNT-1)."""
+    arm(ledger, draft.agent, draft.room, draft.thread, exposure(ledger, draft).read)
 
 
 def _as_new(ledger: Ledger, draft: TurnDrafted) -> Waiting | None:
@@ -79,7 +78,7 @@ def _hold(ledger: Ledger, draft: TurnDrafted, codes: tuple[Code, ...]) -> Waitin
         until = min(until, draft.deadline)
     row = turn_of(ledger, draft.turn)
     put_turn(ledger, draft.turn, replace(row, waiting=draft, asks=None))
-    refs = everything(ledger, draft, row)
+    refs = exposure(ledger, draft).refs
     decide(ledger, draft, Verdict.HOLD, _of_room(draft.room, codes), provenance=refs)
     ledger.ask(draft.agent, draft.room, Because.DRAFT, until)
     return _wait(ledger, draft, WaitKind.DRAFT, until)
@@ -209,7 +208,7 @@ def _ask(ledger: Ledger, draft: TurnDrafted, tried: Tried) -> Waiting | None:
         return None
     put_turn(ledger, draft.turn, replace(row, waiting=draft, asks=tried.ask))
     fingerprint = None if tried.ask is None else tried.ask.fingerprints[0]
-    refs = everything(ledger, draft, row)
+    refs = exposure(ledger, draft).refs
     decide(ledger, draft, Verdict.ASK, tried.reasons, provenance=refs, fingerprint=fingerprint)
     return _wait(ledger, draft, WaitKind.ASK, until)
 
@@ -254,7 +253,7 @@ def _let_out(
 
 def drop(ledger: Ledger, draft: TurnDrafted, against: list[Reason]) -> None:
     """End a draft without sending anything; its provenance is all that it had (R-EVI-6)."""
-    refs = everything(ledger, draft, turn_of(ledger, draft.turn))
+    refs = exposure(ledger, draft).refs
     _finish(ledger, draft, against, authorized=None, tried=Tried(()))
     decide(ledger, draft, Verdict.DROP, against, provenance=refs)
 
@@ -265,7 +264,7 @@ def _finish(ledger: Ledger, draft: TurnDrafted, against: list[Reason], *, author
     A missing ref for which the draft was not refused may have been anything (R-TNT-1).
     """
     row = turn_of(ledger, draft.turn)
-    missing = of_refs(ledger, draft.agent, draft.room, everything(ledger, draft, row))[1]
+    missing = exposure(ledger, draft).missing
     refused = {reason.ref for reason in against if reason.code == Code.SOURCE_MISSING} if authorized is None else set()
     if any(ref not in refused for ref in missing):
         arm(ledger, draft.agent, draft.room, draft.thread, BOTH)

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
+from sys import intern
 from typing import Any
 
 from turngate.processors.audience import KEYED_UNKNOWN, Keyed, Sets
 from turngate.processors.keys import Keys
 from turngate.processors.policy import Effective, effective
 from turngate.processors.recent import Recent
-from turngate.processors.rows import LeafRow, Policies, Room, RoomLog, Started, Tables
+from turngate.processors.rows import LeafRow, Policies, Room, RoomLog, Started
+from turngate.processors.tables import Tables
 from turngate.schemas.canonical import canonical, digest
 from turngate.schemas.inputs import Record
 from turngate.schemas.outputs import Because, RefreshRequested
@@ -35,6 +37,7 @@ class Caches:
     listed: Recent[tuple[str, str], tuple[Any, Any, Any]] = field(default_factory=lambda: Recent(2_000))
     bounds: Recent[tuple[str, str], tuple[Any, Any]] = field(default_factory=lambda: Recent(2_000))
     codes: Recent[CodesKey, tuple[tuple[Code, ...], bool]] = field(default_factory=lambda: Recent(100_000))
+    remembered: dict[str, Any] = field(default_factory=dict)
 
 
 class Ledger:
@@ -51,7 +54,7 @@ class Ledger:
         keys: Keys,
     ) -> None:
         self.tables = tables
-        self.tenant = tenant
+        self.tenant = intern(tenant)  # it stands in every key
         self.caches = caches
         self.now = now
         self.arrival = arrival
@@ -59,6 +62,10 @@ class Ledger:
         self.keys = keys
         self._policies: dict[str | None, Effective] = {}
         self.out: list[Record] = []
+        #: What was worked out of a turn while this one record is applied, in which its sources do not change.
+        self.exposure: dict[str, Any] = {}
+        #: The same of refs: what was found of each, by ref and agent. None while sources may change.
+        self.found: dict[tuple[str, str], Any] | None = None
 
     def emit(self, record: Record) -> None:
         """Add an output record."""

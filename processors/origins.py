@@ -22,10 +22,14 @@ from turngate.schemas.shapes import Origin
 
 #: Of a mark: one in 2**48 tokens is taken for another.
 _BYTES = 6
-#: A token is letters and digits with the signs that join them.
-_TOKEN = re.compile(r"\w+(?:[-.@+:/',]\w+)*")
-#: After these a token may begin anew: `invoice:INV-7` names INV-7.
-_ANEW = re.compile("[:/]")
+#: Of a token in order: its own mark, that with what stands before it, and whether a value may end with it.
+_STEP = 2 * _BYTES + 1
+#: A token is letters and digits with the signs that join them; a comma joins digits.
+_TOKEN = re.compile(r"\w+(?:(?:[-.@+']|(?<=\d),(?=\d))\w+)*")
+#: By these a token goes on, but a new one may begin behind them: `invoice:INV-7` names INV-7, and not `invoice`.
+_ON = re.compile(r"[:/]\w")
+#: Signs right before a token, that may belong to it: `#general`.
+_SIGNS = re.compile(r"[^\w\s]{1,3}$")
 _OF_EVIDENCE = frozenset({Origin.PERSON, Origin.READ, Origin.IDENTITY})
 
 
@@ -62,18 +66,39 @@ def _wanted(ledger: Ledger, room: str) -> frozenset[Kind]:
 def _proofs(key: bytes, kinds: frozenset[Kind], text: str) -> Iterator[str]:
     for kind in sorted(kinds):
         if kind == "text":
-            yield f"text:{_sequence(key, loose(unescape(text)))}"
+            plain = loose(unescape(text))
+            yield f"text:{_encoded(b''.join(_steps(key, plain)))}"
+            yield from (_mark(key, "signed", form) for form in _signed(plain))
+        elif kind == "id":
+            shown = unescape(text)
+            forms = {m[0] for m in _TOKEN.finditer(shown) if _may_end(shown, m)} | set(_signed(shown)) | _joined(shown)
+            yield from (_mark(key, kind, form) for form in sorted(forms))
         else:
-            for form in _ids(text) if kind == "id" else readings_in(kind, text):
-                yield _mark(key, kind, form)
+            yield from (_mark(key, kind, form) for form in readings_in(kind, text))
 
 
-def _ids(text: str) -> Iterator[str]:
-    for match in _TOKEN.finditer(unescape(text)):
-        token = match[0]
-        yield token
-        for cut in _ANEW.finditer(token):
-            yield token[cut.end() :]
+def _may_end(text: str, token: re.Match[str]) -> bool:
+    return _ON.match(text, token.end()) is None
+
+
+def _joined(text: str) -> set[str]:
+    """Tokens with what they go on by: `crm/INV-7`, from each of its parts on."""
+    found: set[str] = set()
+    parts: list[re.Match[str]] = []
+    for token in _TOKEN.finditer(text):
+        on = bool(parts) and token.start() == parts[-1].end() + 1 and text[token.start() - 1] in ":/"
+        parts = [*parts[-7:], token] if on else [token]
+        if _may_end(text, token):
+            found.update(text[part.start() : token.end()] for part in parts[:-1])
+    return found
+
+
+def _signed(text: str) -> Iterator[str]:
+    """Tokens with one to three signs right before them."""
+    for token in _TOKEN.finditer(text):
+        signs = _SIGNS.search(text, max(0, token.start() - 3), token.start())
+        if signs is not None and _may_end(text, token):
+            yield from (text[at : token.end()] for at in range(signs.start(), token.start()))
 
 
 def _mark(key: bytes, kind: str, form: str) -> str:
@@ -88,17 +113,14 @@ def _encoded(raw: bytes) -> str:
     return base64.b64encode(raw).decode()
 
 
-def _steps(key: bytes, text: str) -> list[tuple[bytes, bytes]]:
-    """Of each token the mark of itself, and that of itself with what stands between it and the one before."""
+def _steps(key: bytes, text: str) -> list[bytes]:
+    """Of each token in order its step."""
     steps, end = [], 0
-    for match in _TOKEN.finditer(text):
-        steps.append((_mac(key, "word", match[0]), _mac(key, "next", text[end : match.end()])))
-        end = match.end()
+    for token in _TOKEN.finditer(text):
+        after = _mac(key, "next", text[end : token.end()])
+        steps.append(_mac(key, "word", token[0]) + after + bytes([_may_end(text, token)]))
+        end = token.end()
     return steps
-
-
-def _sequence(key: bytes, text: str) -> str:
-    return _encoded(b"".join(own + after for own, after in _steps(key, text)))
 
 
 def contains(ledger: Ledger, evidence: Evidence, kind: Kind, value: Value) -> bool:
@@ -106,7 +128,10 @@ def contains(ledger: Ledger, evidence: Evidence, kind: Kind, value: Value) -> bo
     for key_id, key in ledger.keys.fingerprint_keys(ledger.tenant):
         known = {p.removeprefix(f"{key_id}:") for p in evidence.proves if p.startswith(f"{key_id}:")}
         if kind == "text":
-            if any(_in_order(key, str(value), proof) for proof in known if proof.startswith("text:")):
+            wanted = loose(str(value))
+            if _mark(key, "signed", wanted) in known:
+                return True
+            if any(_in_order(key, wanted, proof) for proof in known if proof.startswith("text:")):
                 return True
         elif _mark(key, kind, form_of(value)) in known:
             return True
@@ -114,15 +139,17 @@ def contains(ledger: Ledger, evidence: Evidence, kind: Kind, value: Value) -> bo
 
 
 def _in_order(key: bytes, value: str, proof: str) -> bool:
-    wanted = loose(value)
-    steps = _steps(key, wanted)
-    tokens = list(_TOKEN.finditer(wanted))
-    if not tokens or tokens[0].start() > 0 or tokens[-1].end() < len(wanted):
+    tokens = list(_TOKEN.finditer(value))
+    if not tokens or tokens[0].start() > 0 or tokens[-1].end() < len(value):
         return False  # signs at its edges leave no mark
+    wanted = _steps(key, value)
     raw = base64.b64decode(proof.removeprefix("text:"))
-    words = [(raw[i : i + _BYTES], raw[i + _BYTES : i + 2 * _BYTES]) for i in range(0, len(raw), 2 * _BYTES)]
-    return any(_begins(words[at:], steps) for at in range(len(words) - len(steps) + 1))
+    said = [raw[at : at + _STEP] for at in range(0, len(raw), _STEP)]
+    return any(_begins(said[at : at + len(wanted)], wanted) for at in range(len(said) - len(wanted) + 1))
 
 
-def _begins(words: list[tuple[bytes, bytes]], steps: list[tuple[bytes, bytes]]) -> bool:
-    return words[0][0] == steps[0][0] and all(w[1] == s[1] for w, s in zip(words[1:], steps[1:], strict=False))
+def _begins(said: list[bytes], wanted: list[bytes]) -> bool:
+    """Whether these steps are the wanted ones, whatever stands before the first, and end where a value may."""
+    first = said[0][:_BYTES] == wanted[0][:_BYTES]
+    later = all(s[_BYTES:-1] == w[_BYTES:-1] for s, w in zip(said[1:], wanted[1:], strict=True))
+    return first and later and said[-1][-1] == 1

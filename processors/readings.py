@@ -61,11 +61,6 @@ def forget(ledger: Ledger, room: str) -> None:
     ledger.tables.reads_in.drop(key)
 
 
-def read_in(ledger: Ledger, room: str) -> list[tuple[str, str]]:
-    """The refs that were read in a room with values to look for, and by which agent."""
-    return [(row.ref, row.agent) for row in _rows(ledger, room)]
-
-
 def _rows(ledger: Ledger, room: str) -> Iterator[ReadBy]:
     for place in range(ledger.tables.reads_in.get((ledger.tenant, room)) or 0):
         yield ledger.tables.read_by.rows[ledger.tenant, room, str(place)]

@@ -8,9 +8,10 @@ from typing import Any, TypeVar
 
 from turngate.processors.ledger import Ledger
 from turngate.processors.readings import forget
-from turngate.processors.rows import Evidence, Started, Tables
+from turngate.processors.rows import Evidence, Started
 from turngate.processors.shelves import Shelf
 from turngate.processors.state import Key, Table
+from turngate.processors.tables import Tables
 from turngate.schemas.outputs import Forgotten, RoomForgotten
 
 #: So many rows past their time are removed with one record, so that no record waits for a long clean-up.

@@ -42,6 +42,16 @@ class Source:
 
 def source(ledger: Ledger, ref: str, agent: str, exempt: Exempt = NOTHING_EXEMPT) -> Source | None:
     """What the agent has of a ref; None where it has nothing."""
+    if ledger.found is None or exempt is not NOTHING_EXEMPT:
+        return _source(ledger, ref, agent, exempt)
+    key = (ref, agent)
+    if key not in ledger.found:
+        ledger.found[key] = _source(ledger, ref, agent, exempt)
+    known: Source | None = ledger.found[key]
+    return known
+
+
+def _source(ledger: Ledger, ref: str, agent: str, exempt: Exempt) -> Source | None:
     codes = (Code.SOURCE_DELETED,) if (ledger.tenant, ref) in ledger.tables.deleted else ()
     if ref.startswith(REVISION):
         return _revision(ledger, ref[len(REVISION) :], agent, codes, exempt)

@@ -25,30 +25,33 @@ class Bits:
 CLEAR = Bits()
 #: What is not known may be both.
 BOTH = Bits(private=True, untrusted=True)
+_BITS = {(p, u): Bits(p, u) for p in (False, True) for u in (False, True)}
 
 
 def of_refs(ledger: Ledger, agent: str, room: str, refs: Iterable[str]) -> tuple[Bits, tuple[str, ...]]:
     """What these refs arm in a room, and those of them that nobody has recorded."""
-    bits, missing = CLEAR, []
+    private = untrusted = False
+    missing = []
     for ref in refs:
-        of_one = _of_ref(ledger, agent, room, ref)
+        of_one = of_ref(ledger, agent, room, ref)
         if of_one is None:
             missing.append(ref)
         else:
-            bits |= of_one
-    return bits, tuple(missing)
+            private, untrusted = private or of_one.private, untrusted or of_one.untrusted
+    return Bits(private, untrusted), tuple(missing)
 
 
-def _of_ref(ledger: Ledger, agent: str, room: str, ref: str) -> Bits | None:
+def of_ref(ledger: Ledger, agent: str, room: str, ref: str) -> Bits | None:
+    """What a ref arms in a room; None where nobody has recorded it."""
     found = source(ledger, ref, agent)
     if found is None:
         return None if absent(ledger, ref, agent) is Code.SOURCE_MISSING else BOTH
     if not found.leaves:
         return BOTH
-    bits = CLEAR
-    for key in found.leaves:
-        bits |= _of_leaf(ledger, ledger.leaf(key), room)
-    return bits
+    if len(found.leaves) == 1:
+        return _of_leaf(ledger, ledger.leaf(found.leaves[0]), room)
+    each = [_of_leaf(ledger, ledger.leaf(key), room) for key in found.leaves]
+    return Bits(any(bits.private for bits in each), any(bits.untrusted for bits in each))
 
 
 def _of_leaf(ledger: Ledger, leaf: LeafRow, room: str) -> Bits:
@@ -57,7 +60,7 @@ def _of_leaf(ledger: Ledger, leaf: LeafRow, room: str) -> Bits:
         return CLEAR
     if ledger.audience(leaf.audience).scope is Scope.UNKNOWN:
         return BOTH
-    return Bits(leaf.private, leaf.untrusted)
+    return _BITS[leaf.private, leaf.untrusted]
 
 
 def arm(ledger: Ledger, agent: str, room: str, thread: str | None, bits: Bits) -> None:

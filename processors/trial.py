@@ -11,9 +11,9 @@ from turngate.processors.interlock import Objection, objections
 from turngate.processors.ledger import Ledger
 from turngate.processors.permits import Destination, judge, reasons
 from turngate.processors.rows import Ask, Turn
-from turngate.processors.sources import Exempt, as_seen
-from turngate.processors.taint import BOTH, Bits, of_conversation, of_refs
-from turngate.processors.turns import everything, seen
+from turngate.processors.sources import NOTHING_EXEMPT, Exempt, as_seen
+from turngate.processors.taint import BOTH, CLEAR, Bits, of_conversation, of_refs
+from turngate.processors.turns import changed_only, everything, seen, turn_of
 from turngate.schemas.inputs import TurnDrafted
 from turngate.schemas.shapes import Code, Reason, Rendering
 
@@ -38,11 +38,34 @@ class Tried:
     until: tuple[int, ...] = ()
 
 
-def bits_of(ledger: Ledger, draft: TurnDrafted, row: Turn) -> Bits:
+@dataclass(frozen=True, slots=True)
+class Exposure:
+    """All that a draft had: its refs, what they arm, what of that it read, and the refs that nobody has recorded."""
+
+    refs: tuple[str, ...]
+    bits: Bits
+    read: Bits
+    missing: tuple[str, ...]
+
+
+def exposure(ledger: Ledger, draft: TurnDrafted) -> Exposure:
+    """What a draft had; worked out once for each record."""
+    known: Exposure | None = ledger.exposure.get(draft.turn)
+    if known is None:
+        ledger.found = {} if ledger.found is None else ledger.found  # a decision changes no source
+        refs, changed = everything(ledger, draft, turn_of(ledger, draft.turn)), changed_only(draft)
+        read, missing = of_refs(ledger, draft.agent, draft.room, (ref for ref in refs if ref not in changed))
+        more, gone = of_refs(ledger, draft.agent, draft.room, (ref for ref in refs if ref in changed))
+        known = ledger.exposure[draft.turn] = Exposure(refs, read | more, read, (*missing, *gone))
+    return known
+
+
+def bits_of(ledger: Ledger, draft: TurnDrafted) -> Bits:
     """The taint of the conversation and of everything in the draft together (R-TNT-4)."""
-    bits, missing = of_refs(ledger, draft.agent, draft.room, everything(ledger, draft, row))
-    bits |= of_conversation(ledger, draft.agent, draft.room, draft.thread)[0]
-    return bits | BOTH if missing else bits
+    had = exposure(ledger, draft)
+    return (
+        had.bits | of_conversation(ledger, draft.agent, draft.room, draft.thread)[0] | (BOTH if had.missing else CLEAR)
+    )
 
 
 def attempt(
@@ -81,7 +104,7 @@ def _audience(ledger: Ledger, draft: TurnDrafted, refs: list[str], to: Destinati
 def _exempt(ledger: Ledger, draft: TurnDrafted) -> Exempt:
     """Of the revisions that the draft names, those that this turn wrote or retired by itself (R-TURN-5)."""
     if not draft.wrote and not draft.retired:
-        return Exempt()
+        return NOTHING_EXEMPT
     rows = ledger.tables.revisions
     wrote = {r for r in draft.wrote if (x := rows.get((ledger.tenant, r))) is not None and x.turn == draft.turn}
     retired = {
@@ -92,7 +115,7 @@ def _exempt(ledger: Ledger, draft: TurnDrafted) -> Exempt:
 
 def _data(ledger: Ledger, draft: TurnDrafted, text: str | None, to: Destination, bits: Bits, tried: Tried) -> None:
     """Rules EGR, ACT and TNT: what they refuse, and what only somebody's yes lets out."""
-    found = [Objection(reason, asks=False) for reason in egress(ledger, draft, text, tried.refs, to)]
+    found = [Objection(reason, asks=False) for reason in egress(ledger, draft, text, tried.refs, tried.leaves, to)]
     if draft.action is not None:
         acted = judge_action(ledger, draft, draft.action, tried.refs)
         found += [Objection(reason, asks=False) for reason in acted.reasons]
@@ -147,7 +170,7 @@ def _would_cover(draft: TurnDrafted, text: str | None, asked: list[Reason]) -> t
 
 def best(ledger: Ledger, draft: TurnDrafted, row: Turn, to: Destination) -> tuple[int | None, Tried] | list[Reason]:
     """The first way that passes, else the first that asks, with its number; else all that is against all of them."""
-    bits = bits_of(ledger, draft, row)
+    bits = bits_of(ledger, draft)
     asking: tuple[int | None, Tried] | None = None
     against: list[Reason] = []
     for number, rendering in ways(draft):

@@ -131,10 +131,9 @@ def mutations(draft: TurnDrafted) -> list[str]:
     return [f"revision:{revision}" for revision in (*draft.wrote, *draft.retired)]
 
 
-def read(ledger: Ledger, draft: TurnDrafted, row: Turn) -> tuple[str, ...]:
-    """All that a turn had but what it wrote or retired, unless it read that, too: this arms its conversation."""
-    changed = set(mutations(draft)) - set(_exposed(draft))
-    return tuple(ref for ref in everything(ledger, draft, row) if ref not in changed)
+def changed_only(draft: TurnDrafted) -> set[str]:
+    """What a turn wrote or retired and did not read."""
+    return set(mutations(draft)) - set(_exposed(draft))
 
 
 def _exposed(draft: TurnDrafted) -> list[str]:

@@ -6,8 +6,9 @@ import heapq
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
-from turngate.processors.rows import Tables, Waiting, WaitKind
+from turngate.processors.rows import Waiting, WaitKind
 from turngate.processors.state import Key
+from turngate.processors.tables import Tables
 
 _FOR_A_ROOM = (WaitKind.CONTEXT, WaitKind.DRAFT)
 

@@ -15,6 +15,15 @@ from tests.broker import Broker
 from tests.jvm import Unavailable, required
 from tests.registry import Registry
 
+_SHARED = Path(__file__).parents[2] / "shared"
+#: Tests on data that is not the project's are collected only where the data lies beside it.
+_ON_DATA = {
+    "connectors/slack_export/test_real_export.py": _SHARED / "data" / "slack-export",
+    "demo/test_real_export.py": _SHARED / "data" / "slack-export",
+    "test_benchmark_cases.py": _SHARED / "benchmarks",
+}
+collect_ignore = [test for test, data in _ON_DATA.items() if not data.is_dir()]
+
 # A machine that is busy with a broker is slow now and then, which is no fault of what is tested. In CI the examples
 # are the same every time (Hypothesis' own profile for it).
 settings.register_profile(

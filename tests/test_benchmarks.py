@@ -125,3 +125,8 @@ def test_the_workers_benchmark_measures_every_contender(kafka: str, tmp_path: Pa
         assert run["drafts"] > 0
         assert run["seconds"] > 0
         assert run["cpu"] > 0
+
+
+def test_looking_for_values_is_timed_beside_looking_for_none(tmp_path: Path) -> None:
+    found = _run("matching", tmp_path / "out.json", "--values", "200")
+    assert set(found) >= {"whole decision, 200 values", "whole decision, no values", "find alone", "links alone"}

@@ -14,9 +14,10 @@ FOLDER = Path(__file__).parent / "scenarios"
 FILES = sorted(FOLDER.glob("*.yaml"))
 
 
-def test_there_are_scenarios_of_every_family_in_scope() -> None:
+def test_there_are_scenarios_of_every_family_but_the_sinks() -> None:
     families = {rule.split("-")[1] for path in FILES for rule in load(path).rules}
-    assert {"TIME", "ROOM", "AUD", "TURN", "POL", "RUN"} <= families
+    everything = "TIME ROOM AUD EVI GRT IDN TURN SEN MEM TNT EGR ACT POL RET RUN"
+    assert set(everything.split()) <= families
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)

@@ -47,11 +47,12 @@ def test_a_text_made_of_what_was_erased_is_not_taken_in_again(by: str, named: bo
     assert not feed.holds("once-more")
 
 
-def test_an_operators_text_is_the_operators_whatever_it_says_it_is_made_of() -> None:
+def test_an_operators_own_text_is_taken_in_and_its_erased_source_stays_deleted() -> None:  # a golden stream has it so
     feed = remembering()
     feed.erase("e1", reader=ALEX)
-    out = feed.write("again", "again@1", by="operator", sources=[ref(D1, 1)], text="once-more")
-    assert states(out) == [("again@1", "current")]
+    feed.write("own", "own@1", by="operator", sources=[ref(D1, 1)], text="the operator's words")
+    assert feed.holds("the operator's words")
+    assert "source_deleted" in codes(feed.draft(D1, "t1", exposed=[ref(D1, 1)]))
 
 
 def test_what_was_made_of_a_message_that_its_author_deleted_is_taken_in() -> None:  # R-AUD-6

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.processors.feed import ALEX, C1, KIM, MORGAN, Feed, ready, ref, verdicts
+from tests.processors.feed import ALEX, C1, KIM, MORGAN, POLICY, Feed, ready, ref, verdicts
 from turngate.schemas.inputs import Record
 from turngate.schemas.outputs import EvidenceRecorded, RefreshRequested
 from turngate.schemas.shapes import Audience
@@ -111,3 +111,15 @@ def test_a_room_that_nobody_lists_does_not_remember_every_join() -> None:  # R-R
     assert len(log.events) < 400
     feed.message(C1, 1)
     assert settled(feed.listing(C1, [ALEX])) == (ALEX,)
+
+
+@pytest.mark.parametrize(("earlier", "verdict"), [(None, "downgrade"), ("members", "drop"), ("open", "downgrade")])
+def test_a_word_was_said_in_the_open_only_if_every_listing_around_it_was(earlier: str | None, verdict: str) -> None:
+    feed = Feed()  # R-AUD-9, R-AUD-10
+    feed.policy(POLICY + "open_rooms: own_words\nnotice: null\n")
+    if earlier is not None:
+        feed.listing(C1, [ALEX], info={"visibility": earlier})
+        feed.tick(3_600_000)
+    feed.message(C1, 1)
+    feed.listing(C1, [ALEX], info={"visibility": "open"})
+    assert verdicts(feed.draft(C1, "t1", trigger=ref(C1, 1))) == [("t1", verdict)]

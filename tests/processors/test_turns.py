@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from tests.processors.feed import ALEX, C1, D1, KIM, Feed, codes, ready, ref, verdicts
+from tests.processors.feed import ALEX, C1, D1, KIM, MORGAN, Feed, codes, ready, ref, verdicts
 from turngate.schemas.inputs import MessageDeleted
 from turngate.schemas.outputs import EvidenceRecorded, TurnDecided
-from turngate.schemas.shapes import Rendering
+from turngate.schemas.shapes import AuthorKind, Rendering
 
 ONLY_ALEX = {"server": "drive", "audience": {"readers": [ALEX]}}
 BOTH = {"server": "drive", "audience": {"readers": [ALEX, KIM]}}
@@ -147,3 +147,39 @@ def test_a_message_that_was_deleted_before_it_came_is_deleted() -> None:  # R-AU
     feed.message(C1, 2)
     assert codes(feed.draft(C1, "t1", trigger=ref(C1, 1))) == {"source_deleted"}
     assert verdicts(feed.draft(C1, "t2", trigger=ref(C1, 2))) == [("t2", "deliver")]
+
+
+@pytest.mark.parametrize(
+    ("room", "agent", "verdict"), [(C1, "mesh", "deliver"), (D1, "mesh", "drop"), (C1, "scout", "drop")]
+)
+def test_an_own_message_is_proven_by_a_turn_of_its_agent_and_room(room: str, agent: str, verdict: str) -> None:
+    feed = two_rooms()  # R-AUD-7
+    feed.listing(C1, [ALEX, KIM], agent="scout")
+    feed.draft(C1, "t1", trigger=ref(C1, 1))
+    feed.message(room, 9, agent=agent, author=None, author_kind=AuthorKind.SELF, turn="t1")
+    out = feed.draft(room, "t2", agent=agent, exposed=(ref(room, 9),))
+    assert verdicts(out) == [("t2", verdict)]
+    assert codes(out) == (set() if verdict == "deliver" else {"source_unknown"})
+
+
+@pytest.mark.parametrize(("most", "status"), [(3, "known"), (2, "unknown")])
+def test_to_quote_what_has_too_many_leaves_is_to_quote_the_unknown(most: int, status: str) -> None:
+    feed = Feed()  # R-AUD-6, R-EVI-5
+    feed.policy(f"version: 1\nagents: {{mesh: {{}}}}\nevidence: {{max_leaves: {most}}}\n")
+    feed.listing(C1, [ALEX, KIM])
+    feed.message(C1, 1)
+    for author in (KIM, MORGAN):
+        feed.message(C1, 1, author=author, edited=True, text=author)
+    (recorded,) = feed.message(C1, 2, author=KIM, quotes=(ref(C1, 1),))
+    assert isinstance(recorded, EvidenceRecorded)
+    assert recorded.status.value == status
+
+
+@pytest.mark.parametrize(("terms", "verdict"), [(BOTH, "deliver"), (ONLY_ALEX, "drop")])
+def test_a_result_of_an_inference_that_nobody_knows_is_of_every_inference(
+    terms: dict[str, object], verdict: str
+) -> None:  # R-TURN-2, R-EVI-2
+    feed = two_rooms()
+    feed.context(C1, "q1", "t1")
+    feed.tool(C1, "c", turn="t1", request="never seen", **terms)
+    assert verdicts(feed.draft(C1, "t1", trigger=ref(C1, 1), renderings=answer("q1"))) == [("t1", verdict)]

@@ -90,3 +90,27 @@ def test_a_tick_on_another_topic_is_no_tick() -> None:  # contract section 6
     assert isinstance(dead, RecordRefused)
     assert dead.code == "invalid"
     assert feed.send(tick) == []
+
+
+def test_a_pause_in_one_room_drops_what_waits_there_alone() -> None:  # R-POL-4
+    feed = held()
+    feed.listing(D1, [ALEX], started_at=feed.now - 120_000)
+    feed.draft(D1, "t2", exposed=("tool:c",))
+    assert verdicts(feed.pause("c1", True, room=D1)) == [("t2", "drop")]
+    assert verdicts(feed.listing(C1, [ALEX])) == [("t1", "deliver")]
+
+
+def test_a_policy_told_again_is_not_refused() -> None:  # R-RUN-4, R-POL-3
+    feed = Feed()
+    assert feed.policy() == feed.policy() == []
+    feed.policy(NOBODY, 2)
+    assert feed.policy() == []
+    assert [type(r) for r in feed.policy(NOBODY, 1)] == [RecordRefused]
+
+
+@pytest.mark.parametrize("members", [[], [ALEX]])
+def test_a_listing_that_does_not_make_the_room_known_and_fresh_decides_nothing(members: list[str]) -> None:
+    feed = held()  # R-TURN-6
+    begun = feed.now - (60_000 if members else 0)
+    assert feed.listing(C1, members, started_at=begun, refresh="late") == []
+    assert verdicts(feed.listing(C1, [ALEX])) == [("t1", "deliver")]

@@ -8,6 +8,7 @@ import sqlite3
 import stat
 import subprocess
 import sys
+import tempfile
 import tracemalloc
 from collections.abc import Iterator
 from pathlib import Path
@@ -281,16 +282,37 @@ def test_a_file_that_is_no_log_of_ours_is_refused_and_left_alone(
     assert path.read_bytes() == before
 
 
-@pytest.mark.skipif(os.name != "posix" or os.geteuid() == 0, reason="permissions are POSIX's, and not for root")
-def test_a_log_in_a_folder_that_cannot_be_written_to_is_refused_in_words(tmp_path: Path) -> None:
-    path = tmp_path / "test.log"
-    LocalLog(path).close()
-    tmp_path.chmod(0o555)
+#: An account that may do nothing; permissions do not bind root.
+NOBODY = 65534
+
+
+@contextlib.contextmanager
+def unprivileged(folder: Path) -> Iterator[None]:
+    """The folder belongs to this process, which is not root's meanwhile."""
+    if os.geteuid() != 0:
+        yield
+        return
+    for path in (folder, *folder.iterdir()):
+        os.chown(path, NOBODY, NOBODY)
+    os.seteuid(NOBODY)
     try:
-        with pytest.raises(LogError, match="can be read only where its folder can be written to"):
-            LocalLog(path, read_only=True)
+        yield
     finally:
-        tmp_path.chmod(0o755)
+        os.seteuid(0)
+
+
+def test_a_log_in_a_folder_that_cannot_be_written_to_is_refused_in_words() -> None:
+    with tempfile.TemporaryDirectory() as name:  # pytest's own folders are closed to everybody else
+        folder = Path(name)
+        path = folder / "test.log"
+        LocalLog(path).close()
+        folder.chmod(0o555)
+        with (
+            unprivileged(folder),
+            pytest.raises(LogError, match="can be read only where its folder can be written to"),
+        ):
+            LocalLog(path, read_only=True)
+        folder.chmod(0o755)
 
 
 def test_what_cannot_be_opened_is_said_in_words(tmp_path: Path) -> None:

@@ -5,13 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from pathlib import Path
 
-import pytest
-
 from turngate.connectors.slack_export import read_export
 
 REAL = Path(__file__).parents[4] / "shared" / "data" / "slack-export"
-
-pytestmark = pytest.mark.skipif(not REAL.is_dir(), reason="the real export is not at hand")
 
 
 def test_everything_in_it_is_told() -> None:
