@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from sys import intern
 
 from turngate.processors.audience import KEYED_UNKNOWN, keyed
 from turngate.processors.bounds import Standing, standing
@@ -49,11 +48,11 @@ def observed(ledger: Ledger, record: MessageObserved) -> None:
     own = len(leaves)
     leaves += _quoted(ledger, record)
     before = () if known is None else known.leaves
-    fresh = known or Evidence((), intern(record.room), record.at, ledger.now)
+    fresh = known or Evidence((), ledger.one(record.room), record.at, ledger.now)
     said = () if record.text is None else (record.text,)
     made = replace(
         bounded(ledger, fresh, (*before, *leaves)),
-        author=None if record.author is None else intern(record.author),
+        author=None if record.author is None else ledger.one(record.author),
         person=fresh.person and record.author_kind is AuthorKind.PERSON and fresh.author in (None, record.author),
         quoted=(*fresh.quoted, *range(len(before) + own, len(before) + len(leaves))),
         proves=proofs(ledger, record.room, said),
@@ -205,7 +204,7 @@ def evidence_of(ledger: Ledger, ref: str, agent: str) -> Evidence | None:
 
 def keep_evidence(ledger: Ledger, ref: str, agent: str, made: Evidence) -> None:
     """Remember the evidence of a ref, and which agents have recorded some (R-AUD-3)."""
-    key = (ledger.tenant, ref, intern(agent))  # the same few strings stand in millions of rows
+    key = (ledger.tenant, ref, ledger.one(agent))
     if evidence_of(ledger, ref, agent) is None:
         ledger.tables.evidence.drop(key)  # one that is past its time must not keep its place in the order of age
     ledger.tables.evidence.put(key, made)

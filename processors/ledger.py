@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
-from sys import intern
 from typing import Any
 
 from turngate.processors.audience import KEYED_UNKNOWN, Keyed, Sets
@@ -25,6 +24,7 @@ AsOf = tuple[Position, ...]
 class Caches:
     """What can be worked out again from a tenant's tables and depends on values that never change."""
 
+    names: dict[str, str] = field(default_factory=dict)
     sets: Sets = field(default_factory=Sets)
     policies: dict[str, Policy] = field(default_factory=dict)
     effective: dict[tuple[int, int, str], Effective] = field(default_factory=dict)
@@ -50,8 +50,8 @@ class Ledger:
         keys: Keys,
     ) -> None:
         self.tables = tables
-        self.tenant = intern(tenant)  # it stands in every key
         self.caches = caches
+        self.tenant = self.one(tenant)  # it stands in every key
         self.now = now
         self.arrival = arrival
         self.as_of = as_of
@@ -62,6 +62,10 @@ class Ledger:
         self.exposure: dict[str, Any] = {}
         #: The same of refs: what was found of each, by ref and agent. None while sources may change.
         self.found: dict[tuple[str, str], Any] | None = None
+
+    def one(self, name: str) -> str:
+        """The same string for equal names: a few of them stand in millions of rows."""
+        return self.caches.names.setdefault(name, name)
 
     def emit(self, record: Record) -> None:
         """Add an output record."""
