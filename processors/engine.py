@@ -149,8 +149,10 @@ class Engine:
         return spot
 
     def _ledger(self, tenant: str) -> Ledger:
-        caches = self._caches.setdefault(tenant, Caches())
-        return Ledger(self._tables, tenant, caches, self.now, self._arrival(), self._positions, self._keys)
+        caches = self._caches.get(tenant)
+        if caches is None:
+            caches = self._caches[tenant] = Caches(tenant)
+        return Ledger(self._tables, caches, self.now, self._arrival(), self._positions, self._keys)
 
     def _do_what_is_due(self) -> list[Record]:
         """Everything due at the new time, before the record is handled, in order of arrival (R-TIME-4)."""

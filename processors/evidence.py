@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from sys import intern
 
 from turngate.processors.audience import KEYED_UNKNOWN, keyed
 from turngate.processors.bounds import Standing, standing
@@ -55,11 +54,11 @@ def observed(ledger: Ledger, record: MessageObserved) -> None:
     own = len(leaves)
     leaves += _quoted(ledger, record)
     before = () if known is None else known.leaves
-    fresh = known or Evidence((), intern(record.room), record.at, ledger.now)
+    fresh = known or Evidence((), record.room, record.at, ledger.now)
     said = () if record.text is None else (record.text,)
     made = replace(
         bounded(ledger, fresh, (*before, *leaves)),
-        author=None if record.author is None else intern(record.author),
+        author=record.author,
         person=fresh.person and record.author_kind is AuthorKind.PERSON and fresh.author in (None, record.author),
         quoted=(*fresh.quoted, *range(len(before) + own, len(before) + len(leaves))),
         proves=proofs(ledger, record.room, said),

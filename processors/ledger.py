@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
-from sys import intern
 from typing import Any
 
 from turngate.processors.audience import KEYED_UNKNOWN, Keyed, Sets
@@ -28,6 +27,7 @@ CodesKey = tuple[str, tuple[str, str, str, bool]]
 class Caches:
     """What can be worked out again from a tenant's tables and depends on values that never change."""
 
+    tenant: str
     sets: Sets = field(default_factory=Sets)
     policies: dict[str, Policy] = field(default_factory=dict)
     effective: Recent[tuple[int, int, str], Effective] = field(default_factory=lambda: Recent(100))
@@ -46,7 +46,6 @@ class Ledger:
     def __init__(
         self,
         tables: Tables,
-        tenant: str,
         caches: Caches,
         now: int,
         arrival: int,
@@ -54,8 +53,8 @@ class Ledger:
         keys: Keys,
     ) -> None:
         self.tables = tables
-        self.tenant = intern(tenant)  # it stands in every key
         self.caches = caches
+        self.tenant = caches.tenant  # one string for all keys
         self.now = now
         self.arrival = arrival
         self.as_of = as_of
