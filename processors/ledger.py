@@ -33,7 +33,7 @@ class Caches:
     effective: Recent[tuple[int, int, str], Effective] = field(default_factory=lambda: Recent(100))
     leaves: Recent[LeafRow, str] = field(default_factory=lambda: Recent(10_000))
     via: Recent[tuple[str, str], str] = field(default_factory=lambda: Recent(50_000))
-    shapes: Recent[str, Leaf] = field(default_factory=lambda: Recent(10_000))
+    shapes: Recent[str, Leaf] = field(default_factory=lambda: Recent(2_000))
     listed: Recent[tuple[str, str], tuple[Any, Any, Any]] = field(default_factory=lambda: Recent(2_000))
     bounds: Recent[tuple[str, str], tuple[Any, Any]] = field(default_factory=lambda: Recent(2_000))
     codes: Recent[CodesKey, tuple[tuple[Code, ...], bool]] = field(default_factory=lambda: Recent(100_000))
