@@ -31,6 +31,8 @@ _LEAVES = _ROOM + _NUMBER
 _HEAD = _LEAVES + _NUMBER
 _WHOSE = _HEAD + _LATER
 _CONTENT = _WHOSE + _NUMBER
+#: Added to a time, so that every one from the year 1412 to the year 9999 is a number of six bytes (shapes.Millis).
+_BEFORE = 1 << 44
 _MOST_LATER = 1 << (8 * _LATER - 1)
 #: A person said it; `whose` is the server of a tool, not an author; it is a plain row.
 _PERSON, _SERVER, _PLAIN = 1, 2, 4
@@ -188,7 +190,7 @@ class EvidenceRows(Rows["Evidence"]):
         room, leaves = self._rooms.use(row.room), self._number(tenant, row.leaves)
         plain = _is_plain(row)
         bits = _PERSON * row.person + _SERVER * (row.server is not None) + _PLAIN * plain
-        moment = bits.to_bytes(_BITS, "big") + row.seen.to_bytes(_SEEN, "big", signed=True)
+        moment = bits.to_bytes(_BITS, "big") + (row.seen + _BEFORE).to_bytes(_SEEN, "big")
         head = moment + room.to_bytes(_NUMBER, "big") + leaves.to_bytes(_NUMBER, "big")
         if not plain:
             return head + self._squeeze.press(row)
@@ -277,7 +279,7 @@ class EvidenceRows(Rows["Evidence"]):
 
 def _moment(packed: bytes) -> int:
     """When a packed row was first observed."""
-    return int.from_bytes(packed[_BITS:_ROOM], "big", signed=True)
+    return int.from_bytes(packed[_BITS:_ROOM], "big") - _BEFORE
 
 
 def _is_plain(row: Evidence) -> bool:

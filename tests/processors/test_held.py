@@ -1,0 +1,179 @@
+"""Rows that are held packed are the same rows: whatever is written, dropped, undone, saved and read again."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.processors.feed import ALEX, C1, D1, KIM, Feed, ready, ref, verdicts
+from tests.processors.streams import examples
+from turngate.processors import collecting
+from turngate.processors.rows import Evidence, LeafRow, Turn, Value
+from turngate.processors.shelves import CONTENT_BYTES
+from turngate.processors.state import Key
+from turngate.processors.tables import Tables
+from turngate.schemas.shapes import FieldClass
+
+SECOND = 1_000
+DIGESTS = [hashlib.sha256(str(n).encode()).hexdigest() for n in range(6)]
+CONTENTS = [digest[: 2 * CONTENT_BYTES] for digest in DIGESTS]
+NAMES = ["mesh", "slack:T1/C1", "slack:T1/UALEX", "späť", "a/b:c"]
+TIMES = st.sampled_from([0, 1, 10**12, 10**12 + 1, 10**12 + 9_000_000, -1, 253_402_300_799_999])
+VALUES = [
+    Value("salary", FieldClass.SECRET, None, marks=("k:1", "k:2")),
+    Value("note", FieldClass.INTERNAL, marks=None),
+]
+EVIDENCE = st.builds(
+    Evidence,
+    leaves=st.lists(st.sampled_from(DIGESTS), max_size=3).map(tuple),
+    room=st.sampled_from(NAMES),
+    at=TIMES,
+    seen=TIMES,
+    made_of=st.just(()) | st.just(("message:a/b/1", "tool:c")),
+    over=st.booleans(),
+    contents=st.lists(st.sampled_from(CONTENTS), max_size=2).map(tuple),
+    author=st.none() | st.sampled_from(NAMES),
+    person=st.booleans(),
+    quoted=st.just(()) | st.just((1, 2)),
+    values=st.lists(st.sampled_from(VALUES), max_size=2).map(tuple),
+    proves=st.just(()) | st.just(("k:id:abc", "k:text:def")),
+    links=st.just(()) | st.just(("0" * 32,)),
+    server=st.none() | st.sampled_from(NAMES),
+)
+#: As most are.
+PLAIN = st.builds(
+    Evidence,
+    leaves=st.sampled_from(DIGESTS).map(lambda digest: (digest,)),
+    room=st.sampled_from(NAMES[:2]),
+    at=TIMES,
+    seen=TIMES,
+    contents=st.sampled_from(CONTENTS).map(lambda content: (content,)),
+    author=st.none() | st.sampled_from(NAMES),
+)
+LEAVES = st.builds(
+    LeafRow,
+    agent=st.sampled_from(NAMES),
+    audience=st.sampled_from(DIGESTS),
+    author=st.none() | st.sampled_from(NAMES),
+    room=st.none() | st.sampled_from(NAMES),
+    open=st.booleans(),
+    call=st.none() | st.just("c1"),
+    via=st.none() | st.sampled_from(NAMES),
+    restrictions=st.just(()) | st.just(("slack:T1/C1",)),
+    private=st.booleans(),
+    untrusted=st.booleans(),
+    each=st.just(()) | st.just((DIGESTS[0], DIGESTS[1])),
+)
+TURNS = st.builds(Turn, agent=st.sampled_from(NAMES), seen=TIMES, leaves=st.lists(st.sampled_from(DIGESTS)).map(tuple))
+#: A key, and what to put there; None: drop it. Of each three a number says whether to undo them.
+STEPS = st.lists(st.tuples(st.integers(0, 7), st.booleans(), st.integers(0, 3)), max_size=25)
+
+
+def play(tables: Tables, name: str, keys: list[Key], steps: list[tuple[int, bool, int]], rows: list[object]) -> None:
+    """The same to a table and to a plain mapping, some of it undone; they hold the same after each step."""
+    table, plain = tables.state.tables[name], dict[Key, object]()
+    for n, (key, drops, undone) in enumerate(steps):
+        mark, before = tables.state.mark(), dict(plain)
+        if drops:
+            table.drop(keys[key])
+            plain.pop(keys[key], None)
+        else:
+            table.put(keys[key], rows[n % len(rows)])
+            plain[keys[key]] = rows[n % len(rows)]
+        if undone == 0:
+            tables.state.undo(mark)
+            plain = before
+        else:
+            tables.state.keep()
+        assert {key: table.rows[key] for key in table.rows} == plain
+        assert len(table.rows) == len(plain)
+        assert [key in table for key in keys] == [key in plain for key in keys]
+    again = Tables()
+    again.state.load(sorted(tables.state.entries(), reverse=True))
+    assert again.state.digest() == tables.state.digest()
+    assert dict(again.state.tables[name].rows) == plain
+
+
+REFS = [
+    ("acme", f"{kind}:slack:T1/C1/{n}", agent) for kind in ("message", "tool") for n in (1, 2) for agent in NAMES[:2]
+]
+
+
+@examples(300)
+@given(STEPS, st.lists(EVIDENCE | PLAIN, min_size=1, max_size=10))
+def test_evidence(steps: list[tuple[int, bool, int]], rows: list[Evidence]) -> None:
+    tables = Tables()
+    play(tables, "evidence", REFS, steps, list(rows))
+    for key, row in tables.evidence.rows.items():
+        assert key[2] in tables.shelves.agents("acme", key[1])
+        assert key in tables.shelves.in_room("acme", row.room)
+    for shelf in tables.shelves.shelves():
+        there = [(row.seen, key[1]) for key, row in tables.evidence.rows.items() if (key[2], row.room) == shelf[1:]]
+        oldest = tables.shelves.oldest(shelf)
+        assert oldest is not None
+        assert (oldest[1], oldest[0][1]) == min(there)
+
+
+@examples(300)
+@given(STEPS, st.lists(LEAVES, min_size=1, max_size=10))
+def test_leaves(steps: list[tuple[int, bool, int]], rows: list[LeafRow]) -> None:
+    tables = Tables()
+    keys: list[Key] = [(tenant, digest) for tenant in ("acme", "other") for digest in DIGESTS[:4]]
+    play(tables, "leaves", keys, steps, list(rows))
+    assert tables.leaf_rows.count("acme") == sum(key[0] == "acme" for key in tables.leaves.rows)
+
+
+@examples(100)
+@given(STEPS, st.lists(TURNS, min_size=1, max_size=10))
+def test_turns(steps: list[tuple[int, bool, int]], rows: list[Turn]) -> None:
+    play(Tables(), "turns", [("acme", f"t{n}") for n in range(8)], steps, list(rows))
+
+
+def test_a_row_that_stands_ready_no_more_is_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("turngate.processors.squeezed._RECENT", 4)
+    tables = Tables()
+    rows = {("acme", f"t{n}"): Turn(agent="mesh", seen=n, refs=(f"message:{n}",)) for n in range(20)}
+    for key, row in rows.items():
+        tables.turns.put(key, row)
+    for key in list(rows)[::3]:
+        rows[key] = replace(rows[key], final=True)
+        tables.turns.put(key, rows[key])
+    assert dict(tables.turns.rows) == rows
+    assert len(tables.turns.rows) == 20
+
+
+def test_leaves_and_audiences_that_nothing_names_do_not_pile_up(monkeypatch: pytest.MonkeyPatch) -> None:  # R-RET-4
+    monkeypatch.setattr(collecting, "LEAST", 20)
+    feed = Feed()
+    feed.policy(
+        "version: 1\nagents: {mesh: {accounts: []}}\nretention: {messages: 60s}\nfreshness: {observation: 1d}\n"
+    )
+    most = 0
+    for n in range(400):  # each message by another circle of readers
+        feed.listing(C1, [ALEX, f"slack:T1/U{n}"])
+        feed.message(C1, n)
+        most = max(most, len(feed.engine._tables.leaves.rows), len(feed.engine._tables.audiences.rows))
+    assert most <= 2 * 60
+    feed.restart()
+    assert verdicts(feed.draft(C1, "t1", trigger=ref(C1, 399))) == [("t1", "deliver")]
+
+
+def test_what_a_memory_a_turn_or_a_waiting_message_names_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(collecting, "LEAST", 1)
+    feed = ready(D1, [ALEX], info={"kind": "direct"})
+    feed.message(D1, 1)
+    assert verdicts(feed.draft(D1, "t1", trigger=ref(D1, 1))) == [("t1", "deliver")]
+    feed.listing(C1, [ALEX, KIM])
+    feed.joined(C1, "slack:T1/UNEW")
+    feed.message(C1, 1)
+    for n in range(20):
+        feed.listing("slack:T1/C9", [ALEX, f"slack:T1/U{n}"])
+        feed.message("slack:T1/C9", n)
+    feed.message(D1, "own", author="slack:T1/UBOT", author_kind="self", turn="t1")
+    assert verdicts(feed.draft(D1, "t2", trigger=ref(D1, "own"))) == [("t2", "deliver")]
+    feed.listing(C1, [ALEX, KIM, "slack:T1/UNEW"], started_at=feed.now)
+    assert verdicts(feed.draft(C1, "t3", trigger=ref(C1, 1))) in ([("t3", "deliver")], [("t3", "drop")])
