@@ -1,6 +1,7 @@
 # Everything that a fresh machine with Python 3.11 or newer lacks is set up by the target that needs it.
 #   make demo    the main job on a small workspace, without any server
 #   make test    linters, types, imports, and all tests; Apache Kafka's jars come through Maven
+#   make bench   the benchmarks (docs/benchmarks.md)
 #   make lock    the lock files anew, from pyproject.toml
 
 PYTHON ?= python3
@@ -11,13 +12,17 @@ PIP := $(BIN)/pip install --quiet --disable-pip-version-check
 COMPILE := $(BIN)/uv pip compile pyproject.toml --universal --python-version 3.11 --generate-hashes \
 	--no-emit-index-url --no-header --no-annotate --quiet
 
-.PHONY: demo test lint lock clean
+.PHONY: demo test lint bench lock clean
 
 demo: $(BASE)
 	@$(BIN)/turngate demo
 
 test: lint
 	$(BIN)/pytest
+
+bench: $(READY)
+	$(BIN)/python -m benchmarks.engine
+	$(BIN)/python -m benchmarks.worker
 
 lint: $(READY)
 	$(BIN)/ruff check .
