@@ -79,6 +79,14 @@ def peak_rss() -> int:
     return used if sys.platform == "darwin" else used * 1024
 
 
+def rss() -> int:
+    """The bytes of memory that this process has now; where that is not told, the most it has had."""
+    for line in _lines("/proc/self/status"):
+        if line.startswith("VmRSS:"):
+            return int(line.split()[1]) * 1024
+    return peak_rss()
+
+
 def cpu_seconds() -> float:
     """The time that this process has computed, in all its threads."""
     used = resource.getrusage(resource.RUSAGE_SELF)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from turngate.processors.ledger import Ledger
 from turngate.processors.tables import Tables
 
 #: A tenant's leaves are looked through when there are so many, and then whenever they have doubled since the last time,
@@ -14,8 +15,9 @@ from turngate.processors.tables import Tables
 LEAST = 2_000
 
 
-def collect(tables: Tables, tenant: str) -> None:
+def collect(ledger: Ledger) -> None:
     """Remove what nothing names, if enough has come since that was done last."""
+    tables, tenant = ledger.tables, ledger.tenant
     count = tables.leaf_rows.count(tenant)
     if count < (tables.looked_through.get((tenant,)) or LEAST):
         return
@@ -25,6 +27,7 @@ def collect(tables: Tables, tenant: str) -> None:
     named = set(_audiences(tables, tenant))
     for key in sorted(key for key in tables.audiences.rows if key[0] == tenant and key[1] not in named):
         tables.audiences.drop(key)
+    ledger.forget_leaves()
     tables.looked_through.put((tenant,), max(LEAST, 2 * (count - len(unused))))
 
 

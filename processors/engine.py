@@ -219,7 +219,7 @@ class Engine:
         if room is not None and not handling.forgotten(ledger, record):
             ledger.start(room)
         out = self._apply_to(ledger, record, topic, late=late)
-        collect(self._tables, record.tenant)
+        collect(ledger)
         if room is not None and (record.tenant, room) in self._tables.started:
             # What was done there may have moved its end, to an earlier time also.
             self._calendar.note_room(ledger, room)

@@ -20,7 +20,7 @@ _PLAIN = _OWN + _BITS + _AGENT + 3 * _NAME
 _WITH_VIA = _PLAIN + _NAME
 #: Stands for no author, and for no room.
 _NONE = (1 << 8 * _NAME) - 1
-_RECENT = 10_000
+_RECENT = 20_000
 
 
 class _Leaves:
@@ -61,10 +61,10 @@ class LeafRows(Rows["LeafRow"]):
 
     def get(self, key: Key, default: LeafRow | None = None) -> LeafRow | None:  # type: ignore[override]
         """The row of a key, or the default."""
-        try:
-            return self[key]
-        except KeyError:
-            return default
+        found = self._recent.get(key)
+        if found is not None:
+            return found
+        return super().get(key, default)
 
     def __setitem__(self, key: Key, row: LeafRow) -> None:
         leaves = self._leaves(key[0])

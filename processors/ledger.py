@@ -19,6 +19,9 @@ from turngate.schemas.policy import Policy, parse_policy
 from turngate.schemas.shapes import Audience, Code, Leaf, Position
 
 AsOf = tuple[Position, ...]
+#: Of a leaf's SHA-256. That is enough against accident; of two leaves that share it the second is refused, so that
+#: making some is of no use either.
+LEAF_BYTES = 16
 #: A leaf's id, and a destination's: agent, room, audience's key, whether its own words may be said.
 CodesKey = tuple[str, tuple[str, str, str, bool]]
 
@@ -167,20 +170,38 @@ class Ledger:
         return audience.key
 
     def keep_leaf(self, leaf: LeafRow) -> str:
-        """Remember a leaf; its digest, which is of its canonical JSON with the audience's digest for the audience."""
-        key = self.caches.leaves.get(leaf)
-        if key is None:
-            key = digest({name: getattr(leaf, name) for name in LeafRow.__slots__ if name != "each" or leaf.each})
-            self.caches.leaves[leaf] = key
-        if (self.tenant, key) not in self.tables.leaves:
+        """Remember a leaf; its digest, which is of its canonical JSON with the audience's digest for the audience.
+
+        Raises `ValueError` where another leaf has that digest already, so that none is ever taken for another.
+        """
+        key = self.leaf_id(leaf)
+        known = self.tables.leaves.get((self.tenant, key))
+        if known is None:
             self.tables.leaves.put((self.tenant, key), leaf)
+        elif known != leaf:
+            raise ValueError("two leaves of one digest")
         return key
 
-    def seen_via(self, key: str, revision: str) -> str:
-        """The leaf as it was seen through a revision (R-EVI-6)."""
+    def leaf_id(self, leaf: LeafRow) -> str:
+        """Under what a leaf is, or would be, remembered."""
+        key = self.caches.leaves.get(leaf)
+        if key is None:
+            whole = digest({name: getattr(leaf, name) for name in LeafRow.__slots__ if name != "each" or leaf.each})
+            key = self.caches.leaves[leaf] = whole[: 2 * LEAF_BYTES]
+        return key
+
+    def forget_leaves(self) -> None:
+        """Leaves were removed: what was worked out of them goes, lest it be taken for what another of their name is."""
+        for known in (self.caches.via, self.caches.shapes, self.caches.codes):
+            known.clear()
+
+    def seen_via(self, key: str, revision: str, *, keep: bool) -> str:
+        """The leaf as it was seen through a revision (R-EVI-6), which is remembered only where it is to be kept."""
         found = self.caches.via.get((key, revision))
-        if found is None or (self.tenant, found) not in self.tables.leaves:
-            found = self.caches.via[key, revision] = self.keep_leaf(replace(self.leaf(key), via=revision))
+        if found is None:
+            found = self.caches.via[key, revision] = self.leaf_id(replace(self.leaf(key), via=revision))
+        if keep and (self.tenant, found) not in self.tables.leaves:
+            self.keep_leaf(replace(self.leaf(key), via=revision))
         return found
 
     def unknown_leaf(self, agent: str, room: str | None = None) -> str:

@@ -76,7 +76,7 @@ def lineage(ledger: Ledger, write: MemoryWrite, kind: MemoryKind) -> Lineage:
     refs = fed_by(ledger, write)
     unheard = write.by is WriteBy.TURN and not of_turn(ledger, write.turn, write.agent).answered
     unknown = unheard or any(_missing(ledger, ref, write.agent) for ref in refs)
-    seen = as_seen(ledger, refs, write.agent)
+    seen = as_seen(ledger, refs, write.agent, keep=True)
     restrictions = {room for ref in refs for room in _restrictions(ledger, ref, write.agent)}
     if write.restrict or kind is MemoryKind.TRANSCRIPT:  # R-MEM-4
         rooms = asked_from(ledger, write)
@@ -99,27 +99,30 @@ def made_of(
     sources: tuple[str, ...],
 ) -> Lineage:
     """A lineage of these leaves: restrictions united, a world's taint kept, `via` dropped, their number bounded."""
-    united = set(restrictions) | {room for key in seen for room in ledger.leaf(key).restrictions}
-    world = kind is MemoryKind.WORLD
+    every = set(restrictions) | {room for key in seen for room in ledger.leaf(key).restrictions}
+    united, world = tuple(sorted(every)), kind is MemoryKind.WORLD
     bound = tuple(_bound(ledger, key, united, world=world) for key in seen)
-    plain = tuple(dict.fromkeys(ledger.keep_leaf(replace(ledger.leaf(key), via=None)) for key in bound))
+    plain = tuple(dict.fromkeys(_plain(ledger, key) for key in bound))
     limit = ledger.policy(write.room).settings.evidence.max_leaves
     over = over or len(plain) > limit  # R-EVI-5
     if over:
         bound = plain = ()
-    return Lineage(tuple(dict.fromkeys(bound)), plain, over, tuple(sorted(united)), sources)
+    return Lineage(tuple(dict.fromkeys(bound)), plain, over, united, sources)
 
 
-def _bound(ledger: Ledger, key: str, united: set[str], *, world: bool) -> str:
+def _bound(ledger: Ledger, key: str, united: tuple[str, ...], *, world: bool) -> str:
     """A leaf with all restrictions of all sources (R-EVI-4); of a world's fact, with both bits (R-MEM-2)."""
     leaf = ledger.leaf(key)
-    made = replace(
-        leaf,
-        restrictions=tuple(sorted(united)),
-        private=leaf.private or world,
-        untrusted=leaf.untrusted or world,
-    )
-    return key if made == leaf else ledger.keep_leaf(made)
+    private, untrusted = leaf.private or world, leaf.untrusted or world
+    if (leaf.restrictions, leaf.private, leaf.untrusted) == (united, private, untrusted):
+        return key
+    return ledger.keep_leaf(replace(leaf, restrictions=united, private=private, untrusted=untrusted))
+
+
+def _plain(ledger: Ledger, key: str) -> str:
+    """A leaf without what it was seen through: new text needs new permission (R-EVI-6)."""
+    leaf = ledger.leaf(key)
+    return key if leaf.via is None else ledger.keep_leaf(replace(leaf, via=None))
 
 
 @dataclass(frozen=True, slots=True)

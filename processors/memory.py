@@ -28,6 +28,7 @@ def written(ledger: Ledger, record: MemoryWrite, *, operators_topic: bool) -> Wa
     if key in ledger.tables.writes:
         return None
     ledger.active(record.room)
+    ledger.found = {}  # what a write is made of does not change before it is taken up
     against = _against(ledger, record, operators_topic=operators_topic)
     if [r.code for r in against] != [Code.NOT_OPERATOR]:  # R-EVI-10: that id stays free
         ledger.tables.writes.put(key, Flag(ledger.now))
@@ -78,6 +79,7 @@ def _after_waiting(ledger: Ledger, write: MemoryWrite, label: Label | None) -> s
 
     Who may read what it is made of was asked when it came.
     """
+    ledger.found = {}
     code = _first_code(ledger, write, operators_topic=write.by is WriteBy.OPERATOR)
     against = _made_of_erased(ledger, write) if code is None else [Reason(code=code)]
     if against:
@@ -281,7 +283,7 @@ def _make(ledger: Ledger, record: MemoryWrite, notes: tuple[str, ...]) -> None:
         leaves=made.leaves,
         write=record.write,
         base=record.base,
-        seen=made.seen,
+        seen=made.seen if record.by is WriteBy.TURN and set(made.seen) != set(made.leaves) else (),
         over=made.over,
         restrictions=made.restrictions,
         sources=made.sources,
@@ -315,7 +317,7 @@ def _act(ledger: Ledger, record: MemoryWrite) -> None:
     elif record.op is WriteOp.REVIEW:
         made = _reviewed(ledger, record, row)
         ledger.tables.revisions.put(
-            key, replace(row, leaves=made.leaves, seen=made.seen, over=made.over, restrictions=made.restrictions)
+            key, replace(row, leaves=made.leaves, seen=(), over=made.over, restrictions=made.restrictions)
         )
     else:
         _retire(ledger, record.revision, record)

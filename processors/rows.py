@@ -208,10 +208,11 @@ class Evidence:
 class Revision:
     """A revision of a memory with its evidence.
 
-    `leaves` as a later turn sees them, `seen` with the `via` of the turn that wrote it (R-EVI-6); `restrictions` hold
-    also where there are no leaves. `turn`: the turn that wrote it, `retired_by` the one that retired it (R-TURN-5).
-    `text` is null where it is no longer needed, or erased. `rooms` and `authors`: where and by whom was said or read
-    what it is made of, which outlasts the evidence of that, so that an erasure finds it (R-RET-3).
+    `leaves` as a later turn sees them, `seen` with the `via` of the turn that wrote it (R-EVI-6), empty where those are
+    the same; `restrictions` hold also where there are no leaves. `turn`: the turn that wrote it, `retired_by` the one
+    that retired it (R-TURN-5). `text` is null where it is no longer needed, or erased. `rooms` and `authors`: where and
+    by whom was said or read what it is made of, which outlasts the evidence of that, so that an erasure finds it
+    (R-RET-3).
     """
 
     agent: str

@@ -71,7 +71,7 @@ def _revision(ledger: Ledger, name: str, agent: str, codes: tuple[Code, ...], ex
             codes = (*codes, Code.REVISION_STAGED)
         elif row.state is RevisionState.RETIRED:
             codes = (*codes, Code.REVISION_NOT_CURRENT)
-    leaves = row.seen if wrote else row.leaves
+    leaves = row.seen if wrote and row.seen else row.leaves
     return Source(leaves, codes, row.over, row.restrictions, revision=name)
 
 
@@ -91,13 +91,16 @@ def absent(ledger: Ledger, ref: str, agent: str) -> Code:
     return Code.OTHER_AGENT if known else Code.SOURCE_MISSING
 
 
-def as_seen(ledger: Ledger, refs: Iterable[str], agent: str) -> list[str]:
-    """The leaves of these refs as a turn sees them, each once: those of a revision carry it as `via` (R-EVI-6)."""
+def as_seen(ledger: Ledger, refs: Iterable[str], agent: str, *, keep: bool) -> list[str]:
+    """The leaves of these refs as a turn sees them, each once: those of a revision carry it as `via` (R-EVI-6).
+
+    They are remembered only where whoever asks is to `keep` them; else it is only their names that count.
+    """
     seen: dict[str, None] = {}
     for ref in refs:
         found = source(ledger, ref, agent)
         if found is not None:
-            seen.update(dict.fromkeys(_through(ledger, _leaves(ledger, found, agent), found.revision)))
+            seen.update(dict.fromkeys(_through(ledger, _leaves(ledger, found, agent), found.revision, keep=keep)))
     return list(seen)
 
 
@@ -109,8 +112,8 @@ def _leaves(ledger: Ledger, found: Source, agent: str) -> tuple[str, ...]:
     return (ledger.keep_leaf(replace(unknown, restrictions=found.restrictions)),)
 
 
-def _through(ledger: Ledger, leaves: tuple[str, ...], revision: str | None) -> tuple[str, ...]:
+def _through(ledger: Ledger, leaves: tuple[str, ...], revision: str | None, *, keep: bool) -> tuple[str, ...]:
     """Leaves as seen through a revision."""
     if revision is None:
         return leaves
-    return tuple(ledger.seen_via(key, revision) for key in leaves)
+    return tuple(ledger.seen_via(key, revision, keep=keep) for key in leaves)

@@ -94,7 +94,7 @@ def _audience(ledger: Ledger, draft: TurnDrafted, refs: list[str], to: Destinati
         tried.own_words = tried.own_words or judged.own_words
         grants.update(judged.grants)
         proofs.update(judged.proofs)
-    leaves = as_seen(ledger, refs, draft.agent)
+    leaves = as_seen(ledger, refs, draft.agent, keep=not tried.reasons)
     if len(leaves) > ledger.policy(draft.room).settings.evidence.max_leaves:
         tried.reasons.append(Reason(code=Code.LEAF_LIMIT))  # R-EVI-5
     tried.leaves = tuple(sorted(leaves))

@@ -32,6 +32,8 @@ def decide(
     if content is None:
         row = ledger.tables.turns.get((ledger.tenant, draft.turn))
         content = None if row is None else row.content
+    if leaves is None:
+        leaves = tuple(sorted(as_seen(ledger, provenance, draft.agent, keep=False)))
     decision = digest({"turn": draft.turn, "content": content})
     ledger.emit(
         TurnDecided(
@@ -45,7 +47,7 @@ def decide(
             reasons=tuple({(r.code, r.ref): r for r in against}.values()),
             fingerprint=fingerprint,
             provenance=provenance,
-            leaves_digest=digest(sorted(as_seen(ledger, provenance, draft.agent)) if leaves is None else list(leaves)),
+            leaves_digest=digest(list(leaves)),
             as_of=ledger.as_of(),
             policy=ledger.policy(draft.room).label,
             decision=decision,
