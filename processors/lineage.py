@@ -29,10 +29,12 @@ class Lineage:
 class TurnEvidence:
     """What a turn saw before it wrote: its triggers, what its contexts permitted, and its tools' results.
 
+    `own_triggers`: those of this agent.
     `rooms`: those it asked from. `answered`: at least one of its agent's context requests was seen and answered.
     """
 
     triggers: tuple[str, ...]
+    own_triggers: tuple[str, ...]
     permitted: tuple[str, ...]
     results: tuple[str, ...]
     rooms: tuple[str, ...]
@@ -42,14 +44,15 @@ class TurnEvidence:
 def of_turn(ledger: Ledger, turn: str | None, agent: str) -> TurnEvidence:
     """What the turn saw so far; its rooms are those in which this agent asked."""
     if turn is None:
-        return TurnEvidence((), (), (), (), answered=False)
+        return TurnEvidence((), (), (), (), (), answered=False)
     row = turn_of(ledger, turn)
     asked = (ledger.tables.contexts.get((ledger.tenant, request)) for request in row.contexts)
     contexts: list[Context] = [context for context in asked if context is not None]
+    triggers = [*(c.trigger for c in contexts), row.trigger]
+    own = [*(c.trigger for c in contexts if c.agent == agent), row.trigger]
     return TurnEvidence(
-        tuple(
-            dict.fromkeys(t for t in (*(c.trigger for c in contexts if c.agent == agent), row.trigger) if t is not None)
-        ),
+        tuple(dict.fromkeys(trigger for trigger in triggers if trigger is not None)),
+        tuple(dict.fromkeys(trigger for trigger in own if trigger is not None)),
         tuple(dict.fromkeys(ref for c in contexts for ref in c.permitted or ())),
         tuple(dict.fromkeys(tool_ref(call) for call, _ in row.results)),
         tuple(dict.fromkeys(c.room for c in contexts if c.agent == agent)),
@@ -67,7 +70,7 @@ def fed_by(ledger: Ledger, write: MemoryWrite) -> tuple[str, ...]:
     refs = ([] if write.base is None else [f"{REVISION}{write.base}"]) + list(write.sources)
     if not public_document(ledger, write):
         turn = of_turn(ledger, write.turn, write.agent)
-        refs += [*turn.triggers, *turn.permitted, *turn.results]
+        refs += [*turn.own_triggers, *turn.permitted, *turn.results]
     return tuple(dict.fromkeys(refs))
 
 
