@@ -35,7 +35,7 @@ from turngate.processors.rows import (
     Waiting,
 )
 from turngate.processors.shelves import EvidenceRows
-from turngate.processors.squeezed import SqueezedRows
+from turngate.processors.squeezed import Squeeze, SqueezedRows
 from turngate.processors.state import State, Table, adapter
 from turngate.schemas.inputs import MemoryWrite
 from turngate.schemas.shapes import Audience
@@ -90,7 +90,7 @@ class Tables:
         #: (tenant, arrival)
         self.waiting: Table[Waiting] = make("waiting", Waiting)
         #: (tenant, revision)
-        held = self._squeezed(Revision, lambda revision: (*revision.leaves, *revision.seen))
+        held = self._squeezed(Revision, lambda revision: (*revision.leaves, *revision.seen), pressed=True)
         self.revisions: Table[Revision] = make("revisions", Revision, held)
         #: (tenant, memory)
         self.memories: Table[Memory] = make("memories", Memory)
@@ -131,7 +131,9 @@ class Tables:
         #: (tenant, agent, room or empty)
         self.paused: Table[Flag] = make("paused", Flag)
 
-    def _squeezed(self, kind: type[V], leaves: Callable[[V], Iterable[str]] = lambda _: ()) -> SqueezedRows[V]:
-        """Rows that are held compressed, with the leaves that each names."""
+    def _squeezed(
+        self, kind: type[V], leaves: Callable[[V], Iterable[str]] = lambda _: (), *, pressed: bool = False
+    ) -> SqueezedRows[V]:
+        """Rows that are held as JSON, or pressed, with the leaves that each names."""
         written: TypeAdapter[V] = adapter(cast(Any, kind))
-        return SqueezedRows(kind, written, leaves, self.leaf_rows)
+        return SqueezedRows(Squeeze(kind, written), leaves, self.leaf_rows, pressed=pressed)

@@ -130,3 +130,18 @@ def test_the_workers_benchmark_measures_every_contender(kafka: str, tmp_path: Pa
 def test_looking_for_values_is_timed_beside_looking_for_none(tmp_path: Path) -> None:
     found = _run("matching", tmp_path / "out.json", "--values", "200")
     assert set(found) >= {"whole decision, 200 values", "whole decision, no values", "find alone", "links alone"}
+
+
+def test_the_memory_benchmark_grows_a_history_and_comes_back_from_it(tmp_path: Path) -> None:
+    into = tmp_path / "memory.json"
+    flags = ("--messages", "200", "900", "--drafts", "10", "--depth", "12", "--leaves", "40")
+    command = [sys.executable, "-m", "benchmarks.memory", *flags, "--json", str(into)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=240, check=False)
+    assert done.returncode == 0, done.stderr[-2000:]
+    values = json.loads(into.read_text("utf-8"))
+    assert [g["delivered"] for g in values["grown"]] == [1.0, 1.0]
+    assert values["restart"]["entries"] > 900
+    assert values["restart"]["entry_bytes"] > 100_000
+    named = {d["what"] for d in values["deep"]}
+    assert {"a memory of 40 leaves", "derivations, 12 deep", "amendments, 12 deep"} <= named
+    assert all(d["record_bytes"] > 0 and d["draft"] > 0 for d in values["deep"])
