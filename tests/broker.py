@@ -137,8 +137,9 @@ class Broker:
 
     def _format(self) -> None:
         cluster = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
-        tool = ("kafka.tools.StorageTool", "format", "-t", cluster, "-c", str(self._properties), *self._format_options)
-        done = subprocess.run([*self._java, *tool], capture_output=True, text=True, timeout=60, check=False)
+        # One word, since an id may begin with a dash.
+        tool = ("kafka.tools.StorageTool", "format", f"--cluster-id={cluster}", "-c", str(self._properties))
+        done = subprocess.run([*self._java, *tool, *self._format_options], capture_output=True, text=True, timeout=60, check=False)
         if done.returncode != 0:
             raise DiedError("the data folder cannot be formatted: " + (done.stdout + done.stderr)[-2000:])
 
