@@ -139,7 +139,9 @@ class Broker:
         cluster = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
         # One word, since an id may begin with a dash.
         tool = ("kafka.tools.StorageTool", "format", f"--cluster-id={cluster}", "-c", str(self._properties))
-        done = subprocess.run([*self._java, *tool, *self._format_options], capture_output=True, text=True, timeout=60, check=False)
+        done = subprocess.run(
+            [*self._java, *tool, *self._format_options], capture_output=True, text=True, timeout=60, check=False
+        )
         if done.returncode != 0:
             raise DiedError("the data folder cannot be formatted: " + (done.stdout + done.stderr)[-2000:])
 
