@@ -18,7 +18,7 @@ from turngate.cli.files import embedded
 from turngate.cli.options import Connection, connects
 
 if TYPE_CHECKING:
-    from turngate.connectors.slack_export import Export, ExportEvent, Summary
+    from turngate.connectors.slack_export import Export, RoomEvent, Summary
     from turngate.processors.keys import Keys
     from turngate.schemas.codec import Codec
 
@@ -131,11 +131,11 @@ def _to_broker(connection: Connection, events: Export) -> None:
     asyncio.run(send(settings, (ToSend(e.topic, _key(e), _bytes(codec, e)) for e in events)))
 
 
-def _key(event: ExportEvent) -> bytes:
+def _key(event: RoomEvent) -> bytes:
     return str(event.fields["tenant"]).encode()
 
 
-def _bytes(codec: Codec, event: ExportEvent) -> bytes:
+def _bytes(codec: Codec, event: RoomEvent) -> bytes:
     return codec.encode_fields(event.record, event.fields)
 
 

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 from rich.console import Console
 
-from turngate.connectors.slack_export import ExportEvent, Summary
+from turngate.connectors.slack_export import RoomEvent, Summary
 from turngate.connectors.slack_export.rooms import Room
 from turngate.demo.agent import Agent, Taken, Turn
 from turngate.demo.tally import COLOURS, MARKS, Tally
@@ -34,7 +34,7 @@ class Everyday:
         self._agent = Agent(world, self._decided)
         self._places = {name(room.id): _place(room) for room in rooms}
         self._what: dict[str, str] = {}
-        self._newest: dict[str, ExportEvent] = {}
+        self._newest: dict[str, RoomEvent] = {}
         self._number = 0
 
     def introduce(self, summary: Summary, as_private: bool) -> None:
@@ -51,7 +51,7 @@ class Everyday:
             highlight=False,
         )
 
-    def play(self, events: list[ExportEvent]) -> None:
+    def play(self, events: list[RoomEvent]) -> None:
         """Schedule the export's events, and the agent's turns on its messages."""
         joins: dict[str, list[int]] = {}
         for event in events:
@@ -64,7 +64,7 @@ class Everyday:
             if event.record == "MessageObserved" and not event.fields["edited"]:
                 self._answer(event, joins.get(event.fields["room"], []))
 
-    def _answer(self, event: ExportEvent, joins: list[int]) -> None:
+    def _answer(self, event: RoomEvent, joins: list[int]) -> None:
         self._number += 1
         number, fields = self._number, event.fields
         room, message = fields["room"], f"message:{fields['message']}"

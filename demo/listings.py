@@ -10,8 +10,8 @@ from collections import defaultdict
 from dataclasses import dataclass, field
 from typing import Any
 
-from turngate.connectors.slack_export import ExportEvent
-from turngate.connectors.slack_export.accounts import Accounts
+from turngate.connectors.slack.people import Accounts
+from turngate.connectors.slack_export import RoomEvent
 
 Member = dict[str, Any]
 
@@ -30,7 +30,7 @@ class Listings:
     `as_private`: channels that a whole workspace can read are listed as if only their members could.
     """
 
-    def __init__(self, events: list[ExportEvent], accounts: Accounts, as_private: bool) -> None:
+    def __init__(self, events: list[RoomEvent], accounts: Accounts, as_private: bool) -> None:
         self._rooms: dict[str, _Room] = {}
         for event in events:
             if event.record == "MembershipPage":
@@ -77,7 +77,7 @@ class Listings:
         self._rooms[page["room"]].members |= {m["reader"]: m for m in page["members"]}
 
 
-def all_public(events: list[ExportEvent]) -> bool:
+def all_public(events: list[RoomEvent]) -> bool:
     """Whether everybody can read every room, so that nothing said in one could be out of place in another."""
     pages = [e.fields for e in events if e.record == "MembershipPage"]
     workspaces = all(p["info"] is None or p["info"]["visibility"] == "workspace" for p in pages)

@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from turngate.connectors.slack_export import ExportEvent
+from turngate.connectors.slack_export import RoomEvent
 from turngate.demo.agent import Agent, Taken, Turn
 from turngate.demo.stories import NAMES, PAGES, PLACES, STORIES, Draft, Story
 from turngate.demo.tally import COLOURS, MARKS, Tally
@@ -30,10 +30,10 @@ class Narrator:
         self._agent = Agent(world, self._decided)
         self._drafts: dict[str, Draft] = {}
         self._told: set[str] = set()
-        self._observed: dict[str, ExportEvent] = {}
+        self._observed: dict[str, RoomEvent] = {}
         self._answered: set[str] = set()
 
-    def play(self, events: list[ExportEvent]) -> None:
+    def play(self, events: list[RoomEvent]) -> None:
         """Schedule the export's events, and after the messages that they answer the agent's drafts."""
         for event in events:
             if event.record != "MembershipPage":
@@ -58,7 +58,7 @@ class Narrator:
             when = asked.at + draft.after * 1000 + again * 30_000
             self._world.at(when, lambda: self._take(story, draft, turn, asked))
 
-    def _take(self, story: Story, draft: Draft, turn: Turn, asked: ExportEvent) -> None:
+    def _take(self, story: Story, draft: Draft, turn: Turn, asked: RoomEvent) -> None:
         self._open(story)
         if draft.again > 1:
             self._line(f"[dim]the connector delivers the question of {_clock(asked.at)} once more[/]")
@@ -83,7 +83,7 @@ class Narrator:
             **more,
         )
 
-    def _happens(self, event: ExportEvent) -> None:
+    def _happens(self, event: RoomEvent) -> None:
         self._world.feed(event.record, event.topic, event.fields)
         if event.record == "MembershipChanged":
             return  # the message that says so follows

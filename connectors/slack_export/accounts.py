@@ -2,35 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass
 from typing import Any
 
+from turngate.connectors.slack.ids import is_id
+from turngate.connectors.slack.people import SLACKBOT, Account, enterprise_teams, kind_of
 from turngate.connectors.slack_export.errors import ExportError
 from turngate.connectors.slack_export.files import USERS
 from turngate.schemas.shapes import MemberKind
-
-#: An id that Slack gave: of an account, a conversation, a workspace or a bot. Compared byte for byte.
-SLACK_ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
-#: Slack's own bot, which the account list does not mark as one.
-SLACKBOT = "USLACKBOT"
-_BOT_FLAGS = ("is_bot", "is_workflow_bot", "is_connector_bot")
-
-
-def is_id(value: object) -> bool:
-    """Whether this is text that can be an id of Slack's."""
-    return isinstance(value, str) and SLACK_ID.fullmatch(value) is not None
-
-
-@dataclass(frozen=True, slots=True)
-class Account:
-    """An account as records name it. `listed`: the account list has it; `foreign`: it belongs to another workspace."""
-
-    reader: str
-    kind: MemberKind
-    listed: bool
-    foreign: bool
 
 
 class Accounts:
@@ -67,7 +46,12 @@ class Accounts:
         team = _team(user, self.team)
         if team is not None and team != self.team:
             return Account(f"slack:{team}/{user['id']}", MemberKind.EXTERNAL, listed=True, foreign=True)
-        return Account(self.reader(user["id"]), _kind(user, team), listed=True, foreign=user.get("is_stranger") is True)
+        return Account(
+            self.reader(user["id"]),
+            kind_of(user, foreign=team is None),
+            listed=True,
+            foreign=user.get("is_stranger") is True,
+        )
 
 
 def read_accounts(users: list[dict[str, Any]], team: str | None, own: Collection[str]) -> Accounts:
@@ -103,16 +87,4 @@ def _team(user: dict[str, Any], own: str) -> str | None:
     """The workspace of an account; of an organisation's account this one, where it lists this one."""
     if user.get("team_id") is not None:
         return str(user["team_id"])
-    enterprise = user.get("enterprise_user")
-    teams = enterprise.get("teams") if isinstance(enterprise, dict) else None
-    return own if isinstance(teams, list) and own in teams else None
-
-
-def _kind(user: dict[str, Any], team: str | None) -> MemberKind:
-    """A missing flag is not `false`: who is not established to be a full member is none (R-ROOM-7)."""
-    if user.get("is_stranger") is True or team is None:
-        return MemberKind.EXTERNAL
-    if any(user.get(flag) is True for flag in _BOT_FLAGS):
-        return MemberKind.BOT
-    full = all(user.get(flag) is False for flag in ("is_bot", "is_restricted", "is_ultra_restricted"))
-    return MemberKind.MEMBER if full else MemberKind.GUEST
+    return own if own in enterprise_teams(user) else None

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from turngate.connectors.slack_export.accounts import Account
-from turngate.connectors.slack_export.entries import ExportEvent, Scene
+from turngate.connectors.slack.entries import RoomEvent, Scene
+from turngate.connectors.slack.people import Account
 from turngate.connectors.slack_export.rooms import Room
 from turngate.schemas.shapes import Visibility
 
@@ -24,7 +24,7 @@ def day_after(last: int) -> int:
 
 def pages(
     scene: Scene, room: Room, members: list[Account], visibility: Visibility | None, at: int
-) -> Iterator[ExportEvent]:
+) -> Iterator[RoomEvent]:
     """The listing of a conversation at `at`, in pages; without a visibility it is not complete (R-ROOM-2, R-ROOM-7)."""
     info = {
         "kind": room.kind.value,

@@ -10,16 +10,16 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from turngate.connectors.slack_export.accounts import Accounts, read_accounts
-from turngate.connectors.slack_export.entries import (
+from turngate.connectors.slack.entries import (
     GONE,
-    EntryError,
-    ExportEvent,
+    RoomEvent,
     Scene,
     author_id,
     author_team,
     events_of,
 )
+from turngate.connectors.slack.ids import EntryError
+from turngate.connectors.slack_export.accounts import Accounts, read_accounts
 from turngate.connectors.slack_export.errors import ExportError
 from turngate.connectors.slack_export.files import USERS, Files, Limits, load, open_files
 from turngate.connectors.slack_export.listings import day_after, pages
@@ -61,7 +61,7 @@ class Export:
     """
 
     def __init__(
-        self, scene: Scene, rooms: tuple[Room, ...], summary: Summary, spool: Spool, listings: list[ExportEvent]
+        self, scene: Scene, rooms: tuple[Room, ...], summary: Summary, spool: Spool, listings: list[RoomEvent]
     ) -> None:
         self.scene = scene
         self.rooms = rooms
@@ -70,10 +70,10 @@ class Export:
         self._listings = listings
         self._events = self._told()
 
-    def __iter__(self) -> Iterator[ExportEvent]:
+    def __iter__(self) -> Iterator[RoomEvent]:
         return self
 
-    def __next__(self) -> ExportEvent:
+    def __next__(self) -> RoomEvent:
         return next(self._events)
 
     def __enter__(self) -> Self:
@@ -88,7 +88,7 @@ class Export:
         """Let go of the temporary file."""
         self._spool.close()
 
-    def _told(self) -> Iterator[ExportEvent]:
+    def _told(self) -> Iterator[RoomEvent]:
         for event in self._spool.in_order():
             if event.at != _LAST:
                 yield event
@@ -214,7 +214,7 @@ class _Reading:
 
     def take(self, name: str, room: Room, scene: Scene, spool: Spool) -> None:
         """The records of one file, all of them or none."""
-        events: list[ExportEvent] = []
+        events: list[RoomEvent] = []
         skipped: Counter[str] = Counter()
         strangers: dict[str, str | None] = {}
         try:
@@ -240,7 +240,7 @@ class _Reading:
 
     def listings(
         self, rooms: dict[str, Room], scene: Scene, not_shared: bool, exported_at: int | None
-    ) -> list[ExportEvent]:
+    ) -> list[RoomEvent]:
         """The member lists, as listings of the day of the export."""
         last, summary = self.summary.last_at, self.summary
         if exported_at is not None and last is not None and exported_at < last:
@@ -249,7 +249,7 @@ class _Reading:
         if at is None and last is not None:
             at = day_after(last)
         summary.exported_at = at
-        listings: list[ExportEvent] = []
+        listings: list[RoomEvent] = []
         for room in rooms.values():
             if at is None or room.members is None:
                 summary.skipped["listing of a conversation: no member list, or no message that dates it"] += 1
@@ -261,7 +261,7 @@ class _Reading:
             listings += pages(scene, room, members, can_read, at)
         return listings
 
-    def _count(self, events: list[ExportEvent]) -> None:
+    def _count(self, events: list[RoomEvent]) -> None:
         summary = self.summary
         for event in events:
             match event.record, event.fields:

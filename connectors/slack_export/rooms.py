@@ -6,7 +6,8 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any
 
-from turngate.connectors.slack_export.accounts import Account, Accounts, is_id
+from turngate.connectors.slack.ids import is_id
+from turngate.connectors.slack.people import Account, Accounts
 from turngate.connectors.slack_export.errors import ExportError
 from turngate.schemas.shapes import RoomKind, Visibility
 

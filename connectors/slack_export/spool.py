@@ -6,7 +6,7 @@ import json
 import sqlite3
 from collections.abc import Iterator, Sequence
 
-from turngate.connectors.slack_export.entries import ExportEvent
+from turngate.connectors.slack.entries import RoomEvent
 from turngate.connectors.slack_export.errors import ExportError
 from turngate.schemas.catalog import INPUT_TOPICS
 
@@ -22,17 +22,17 @@ class Spool:
             "CREATE TABLE spool (at INTEGER, rank INTEGER, seq INTEGER PRIMARY KEY, record TEXT, value TEXT)"
         )
 
-    def add(self, events: list[ExportEvent]) -> None:
+    def add(self, events: list[RoomEvent]) -> None:
         """Take records in. Raises `ExportError` where the disk is full."""
         rows = [(e.at, _RANK[e.topic], e.record, json.dumps([e.topic, e.fields])) for e in events]
         self._run("INSERT INTO spool (at, rank, record, value) VALUES (?, ?, ?, ?)", rows)
 
-    def in_order(self) -> Iterator[ExportEvent]:
+    def in_order(self) -> Iterator[RoomEvent]:
         """Give them out. Raises `ExportError` where the disk is full."""
         self._run("CREATE INDEX IF NOT EXISTS in_order ON spool (at, rank, seq)", [()])
         for at, record, value in self._db.execute("SELECT at, record, value FROM spool ORDER BY at, rank, seq"):
             topic, fields = json.loads(value)
-            yield ExportEvent(record, at, topic, fields)
+            yield RoomEvent(record, at, topic, fields)
 
     def close(self) -> None:
         """Delete the file."""

@@ -8,7 +8,7 @@ import zipfile
 from pathlib import Path
 from typing import Any
 
-from turngate.connectors.slack_export import Export, ExportEvent, read_export
+from turngate.connectors.slack_export import Export, RoomEvent, read_export
 
 Tree = dict[str, Any]
 NS = "slack:T1"
@@ -65,7 +65,7 @@ def read(root: Path, tree: Tree, **how: Any) -> Export:
     return read_export(folder(root, tree), tenant="acme", agent="mesh", **how)
 
 
-def events(root: Path, tree: Tree, record: str | None = None, **how: Any) -> list[ExportEvent]:
+def events(root: Path, tree: Tree, record: str | None = None, **how: Any) -> list[RoomEvent]:
     with read(root, tree, **how) as export:
         return [e for e in export if record in (None, e.record)]
 

@@ -1,19 +1,16 @@
-"""Decides which records one entry of a conversation's file becomes (docs/slack-export.md has the table)."""
+"""Decides which records a message of Slack's becomes, out of an export or as it happens (docs/slack-export.md)."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
-from turngate.connectors.slack_export.accounts import Account, Accounts, is_id
-from turngate.connectors.slack_export.quotes import quotes_of
+from turngate.connectors.slack.ids import EntryError, is_id, millis
+from turngate.connectors.slack.people import Account, Accounts
+from turngate.connectors.slack.quotes import quotes_of
 from turngate.schemas.shapes import AuthorKind, MemberKind
-
-#: A message's id in its conversation: seconds since the epoch, and a fraction that orders within the second.
-TS = re.compile(r"([0-9]{1,11})\.([0-9]{1,6})")
 
 JOINS = frozenset({"channel_join", "group_join"})
 LEAVES = frozenset({"channel_leave", "group_leave"})
@@ -44,18 +41,14 @@ SYSTEM = frozenset(
 BOTS = frozenset({"bot_message", "slackbot_response", "assistant_app_thread"})
 #: Entries that stand for something that no longer can be read.
 GONE = "tombstone"
-#: Entries of exports that keep a log of edits and deletions.
+#: Entries that log an edit or a deletion.
 CHANGED, DELETED = "message_changed", "message_deleted"
 #: Entries whose text is not what was said.
 NO_TEXT = frozenset({"ekm_access_denied"})
 
 
-class EntryError(ValueError):
-    """An entry that is not what Slack writes; the message names the field."""
-
-
 @dataclass(frozen=True, slots=True)
-class ExportEvent:
+class RoomEvent:
     """One record of the contract: its name, topic and fields, and `at`, the time (ms) that its log is to give it."""
 
     record: str
@@ -66,7 +59,7 @@ class ExportEvent:
 
 @dataclass(frozen=True, slots=True)
 class Scene:
-    """Whose export it is: the tenant and agent that records name, the accounts, and the rooms that it lists."""
+    """Whose entries they are: the tenant and agent that records name, the accounts, and the rooms that are listed."""
 
     tenant: str
     agent: str
@@ -77,20 +70,12 @@ class Scene:
         """The room id of a conversation of this workspace."""
         return f"{self.accounts.namespace}/{conversation}"
 
-    def event(self, record: str, at: int, topic: str, **fields: object) -> ExportEvent:
+    def event(self, record: str, at: int, topic: str, **fields: object) -> RoomEvent:
         """A record of this tenant."""
-        return ExportEvent(record, at, topic, {"tenant": self.tenant, "at": at, "agent": self.agent, **fields})
+        return RoomEvent(record, at, topic, {"tenant": self.tenant, "at": at, "agent": self.agent, **fields})
 
 
-def millis(ts: object, field: str = "ts") -> int:
-    """The time of a Slack timestamp, in milliseconds. Raises `EntryError` where it is none."""
-    match = TS.fullmatch(ts) if isinstance(ts, str) else None
-    if match is None:
-        raise EntryError(f"{field} is no timestamp of Slack's")
-    return int(match[1]) * 1000 + int(match[2].ljust(3, "0")[:3])
-
-
-def events_of(entry: dict[str, Any], conversation: str, scene: Scene, last: int) -> Iterator[ExportEvent]:
+def events_of(entry: dict[str, Any], conversation: str, scene: Scene, last: int) -> Iterator[RoomEvent]:
     """The records of one entry. `last`: the time of an edit of which the entry does not say when it was.
 
     Raises `EntryError` where a field that decides something has a type that Slack does not write.
@@ -132,7 +117,7 @@ def author_id(entry: dict[str, Any]) -> str | None:
     return str(user)
 
 
-def _observed(entry: dict[str, Any], room: str, at: int, scene: Scene, last: int) -> Iterator[ExportEvent]:
+def _observed(entry: dict[str, Any], room: str, at: int, scene: Scene, last: int) -> Iterator[RoomEvent]:
     """A message as first said, and again as it was edited: only the last text is there, so the first is not known."""
     author, kind = _author(entry, scene)
     text = None if entry.get("subtype") in NO_TEXT else _text_or_none(entry, "text")
@@ -177,7 +162,7 @@ def _author(entry: dict[str, Any], scene: Scene) -> tuple[str | None, AuthorKind
     return account.reader, AuthorKind.EXTERNAL if account.kind is MemberKind.EXTERNAL else AuthorKind.PERSON
 
 
-def _membership(entry: dict[str, Any], room: str, at: int, scene: Scene) -> ExportEvent:
+def _membership(entry: dict[str, Any], room: str, at: int, scene: Scene) -> RoomEvent:
     """A join or leave; of nobody in particular, the listings so far say nothing any more (R-ROOM-5)."""
     user = author_id(entry)
     change = "joined" if entry["subtype"] in JOINS else "left"
@@ -197,7 +182,7 @@ def _membership(entry: dict[str, Any], room: str, at: int, scene: Scene) -> Expo
     )
 
 
-def _logged(entry: dict[str, Any], subtype: str, room: str, at: int, scene: Scene) -> Iterator[ExportEvent]:
+def _logged(entry: dict[str, Any], subtype: str, room: str, at: int, scene: Scene) -> Iterator[RoomEvent]:
     """An edit or a deletion out of the log that some exports keep. An edit into a tombstone is a deletion."""
     message = entry.get("message")
     of = message if isinstance(message, dict) else {}
@@ -208,10 +193,10 @@ def _logged(entry: dict[str, Any], subtype: str, room: str, at: int, scene: Scen
         return
     now = {k: v for k, v in of.items() if k != "edited"}
     for event in _observed(now, room, at, scene, at):
-        yield ExportEvent(event.record, at, event.topic, {**event.fields, "edited": True})
+        yield RoomEvent(event.record, at, event.topic, {**event.fields, "edited": True})
 
 
-def _deleted(room: str, ts: str, at: int, scene: Scene) -> ExportEvent:
+def _deleted(room: str, ts: str, at: int, scene: Scene) -> RoomEvent:
     return scene.event("MessageDeleted", at, "observed-messages", room=room, message=f"{room}/{ts}")
 
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from turngate.connectors.slack_export.accounts import is_id
+from turngate.connectors.slack.ids import TS, is_id
 
-_TS = re.compile(r"[0-9]{1,11}\.[0-9]{1,6}")
 _PERMALINK = re.compile(r"https://[a-z0-9.-]+\.slack(?:-gov)?\.com/archives/([A-Za-z0-9_-]{1,64})/p([0-9]{7,17})\b")
 #: Stands in a ref where a quoted message cannot be told. No id of Slack's has a dot, so nothing is observed there.
 NOWHERE = "not.established"
@@ -16,7 +15,7 @@ NOWHERE = "not.established"
 def quotes_of(entry: dict[str, Any], room: str, namespace: str, rooms: frozenset[str]) -> tuple[str, ...]:
     """Refs of the messages that this one embeds; one that cannot be told is a ref of a message never observed.
 
-    `rooms`: the conversations that the export lists. A conversation outside them is of the workspace that the
+    `rooms`: the conversations that are listed. A conversation outside them is of the workspace that the
     attachment names (`channel_team`).
     """
     quoted: dict[str, None] = {}
@@ -27,7 +26,7 @@ def quotes_of(entry: dict[str, Any], room: str, namespace: str, rooms: frozenset
     root = entry.get("root")
     if root is not None:
         ts = root.get("ts") if isinstance(root, dict) else None
-        known = isinstance(ts, str) and _TS.fullmatch(ts) is not None
+        known = isinstance(ts, str) and TS.fullmatch(ts) is not None
         quoted[f"message:{room}/{ts}" if known else f"message:{namespace}/{NOWHERE}/{entry['ts']}.root"] = None
     return tuple(quoted)
 
@@ -56,7 +55,7 @@ def _ref(attachment: dict[str, Any], namespace: str, rooms: frozenset[str]) -> s
     if link and (conversation is None or ts is None):
         conversation, ts = link[1], f"{link[2][:-6]}.{link[2][-6:]}"
     team = attachment.get("channel_team")
-    if not is_id(conversation) or not isinstance(ts, str) or _TS.fullmatch(ts) is None:
+    if not is_id(conversation) or not isinstance(ts, str) or TS.fullmatch(ts) is None:
         return ""
     at_home = conversation in rooms or team is None
     if not at_home and not is_id(team):

@@ -1,0 +1,1 @@
+"""Decides what a live Slack workspace says: its events, and who can read its conversations (docs/slack.md)."""
