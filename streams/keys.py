@@ -6,21 +6,18 @@ tenant, `*` for every tenant without one of its own, 32 bytes each. No key is in
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import re
 import secrets
-import stat
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from turngate.processors.keys import ANY_TENANT, KEY_BYTES, NO_KEYS, Keys, KeysError
 from turngate.streams.kafka.environment import Environment, SettingsError
+from turngate.streams.private import private_text, write_private
 
-#: Others may not read, nor anyone but the owner write; a group may read, as it does where secrets are mounted.
-_FORBIDDEN = stat.S_IRWXO | stat.S_IWGRP
 _KEY_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
 _TENANT = re.compile(r"\*|[a-z][a-z0-9-]{0,62}")
 _HEX = re.compile(rf"[0-9a-fA-F]{{{2 * KEY_BYTES}}}")
@@ -37,7 +34,7 @@ def read_keys(file: Path | None = None, environment: Mapping[str, str] = os.envi
     if path is not None and text is not None and file is None:
         raise SettingsError("TURNGATE_KEYS_FILE and TURNGATE_KEYS are both set: keep one of them")
     if path is not None:
-        return _parsed(f"keys file {path}", _private_text(path))
+        return _parsed(f"keys file {path}", private_text("keys file", path))
     return NO_KEYS if text is None else _parsed("TURNGATE_KEYS", text)
 
 
@@ -59,40 +56,8 @@ def add_key(path: Path) -> Keys:
 
 
 def _write(path: Path, keys: Keys) -> None:
-    """All of it or nothing, and never readable by others in between."""
     listed = {i: {t: secret.hex() for t, secret in tenants.items()} for i, tenants in keys.secrets.items()}
-    text = json.dumps({"current": keys.current, "keys": listed}, indent=2) + "\n"
-    beside = path.with_name(f"{path.name}.{secrets.token_hex(4)}.new")
-    try:
-        descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        try:
-            with os.fdopen(descriptor, "w", encoding="utf-8") as out:
-                out.write(text)
-                out.flush()
-                os.fsync(out.fileno())
-            beside.replace(path)
-        except BaseException:
-            with contextlib.suppress(OSError):
-                beside.unlink()
-            raise
-    except OSError as error:
-        raise SettingsError(f"keys file {path}: {error.strerror}") from None
-
-
-def _private_text(path: Path) -> str:
-    try:
-        with path.open(encoding="utf-8") as file:
-            mode = os.fstat(file.fileno()).st_mode
-            if os.name == "posix" and mode & _FORBIDDEN:
-                raise SettingsError(
-                    f"keys file {path}: others may use it (mode {stat.S_IMODE(mode):o}): chmod 600, and make new keys "
-                    "if they may have been read"
-                )
-            return file.read()
-    except UnicodeDecodeError:
-        raise SettingsError(f"keys file {path}: is not UTF-8") from None
-    except OSError as error:
-        raise SettingsError(f"keys file {path}: {error.strerror}") from None
+    write_private("keys file", path, json.dumps({"current": keys.current, "keys": listed}, indent=2) + "\n")
 
 
 def _parsed(source: str, text: str) -> Keys:

@@ -20,7 +20,10 @@ MOST, LONGEST = 1000, 40_000
 EVENT_TYPE = re.compile(r"[A-Za-z0-9_]+")
 #: Reading methods; with a JSON body they know no arguments.
 READING = frozenset(
-    {"conversations.info", "conversations.members", "conversations.history", "conversations.replies", "users.info"}
+    {
+        *("conversations.info", "conversations.members", "conversations.history", "conversations.replies"),
+        *("users.info", "users.list"),
+    }
 )
 
 
@@ -62,6 +65,7 @@ class Methods:
                 known: dict[str, Callable[[Workspace, Json], Json]] = {
                     "auth.test": self._auth,
                     "users.info": self._user,
+                    "users.list": self._users,
                     "conversations.info": self._info,
                     "conversations.members": self._members,
                     "conversations.history": self._history,
@@ -105,6 +109,12 @@ class Methods:
         if user is None or not self._sees(home, user):
             raise Refused("user_not_found")
         return {"user": user.json(home.id, home.enterprise)}
+
+    def _users(self, home: Workspace, args: Json) -> Json:
+        """Whoever is of the workspace; strangers are not on it."""
+        users = [u for w in self.world.workspaces.values() for u in w.users.values() if home.id in (u.team, *u.teams)]
+        page, more = self._paged(users, args, lambda user: user.id)
+        return {"members": [user.json(home.id, home.enterprise) for user in page], **more}
 
     def _sees(self, home: Workspace, user: User) -> bool:
         if home.id in (user.team, *user.teams) or (home.enterprise and home.enterprise == user.enterprise):
