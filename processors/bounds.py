@@ -144,12 +144,12 @@ def current(ledger: Ledger, agent: str, room: str, listing: Listing) -> Listed:
     terms = (policy.accounts(agent), policy.settings.trusted_bots, listing.visibility, listing.workspaces)
     cached = ledger.caches.listed.get((agent, room))
     if cached is None or cached[0] is not roster or cached[1] != terms:
-        cached = ledger.caches.listed[agent, room] = (roster, terms, Listed(_base(listing, roster, policy, agent)))
+        cached = ledger.caches.listed[agent, room] = (roster, terms, Listed(base(listing, roster, policy, agent)))
     found: Listed = cached[2]
     return found
 
 
-def _base(listing: Listing, roster: Roster, policy: Effective, agent: str) -> Audience:
+def base(listing: Listing, roster: Roster, policy: Effective, agent: str) -> Audience:
     """The audience of a listing alone. Of one of a whole workspace, listed are those who are full members of none."""
     own, trusted = policy.accounts(agent), policy.settings.trusted_bots
     readers, guests = set(roster.members), set(roster.guests)

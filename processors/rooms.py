@@ -27,12 +27,12 @@ def page_arrived(ledger: Ledger, record: MembershipPage) -> Listing | None:
     row = ledger.room(record.agent, record.room)
     if _done(row, record.refresh):
         return None
-    page = _page(record)
+    page = page_of(record)
     under_way = tables.refreshes.get(key)
     if under_way is None:
         if row.listing is not None and record.started_at < row.listing.started_at:
             return None  # R-ROOM-3
-        if record.page == 0 and record.last and _says_enough([page]):
+        if record.page == 0 and record.last and says_enough([page]):
             return _complete(ledger, record, [page])
         under_way = _begin(ledger, record, row)
     if under_way.spoiled:
@@ -53,7 +53,7 @@ def page_arrived(ledger: Ledger, record: MembershipPage) -> Listing | None:
     if last is None or len(pages) != last + 1:
         return None
     complete = [tables.pages.rows[*key, str(n)] for n in range(last + 1)]
-    if not _says_enough(complete):
+    if not says_enough(complete):
         _spoil(ledger, record.refresh, replace(under_way, pages=pages))
         return None
     _forget(ledger, record.refresh)
@@ -84,7 +84,7 @@ def _forget(ledger: Ledger, refresh: str) -> None:
         ledger.tables.refreshes.drop((ledger.tenant, refresh))
 
 
-def _says_enough(pages: list[Page]) -> bool:
+def says_enough(pages: list[Page]) -> bool:
     """Whether a listing whose pages are all there is complete (R-ROOM-2, R-ROOM-6, R-ROOM-7)."""
     first = pages[0]
     named = first.visibility is not Visibility.WORKSPACE or bool(first.workspaces)
@@ -97,7 +97,8 @@ def _done(row: Room, refresh: str) -> bool:
     return current or any(refresh == unusable for unusable, _ in row.unusable)
 
 
-def _page(record: MembershipPage) -> Page:
+def page_of(record: MembershipPage) -> Page:
+    """What counts of a page."""
     info = record.info if record.page == 0 else None
     return Page(
         digest=digest(record.model_dump(mode="json", exclude={"tenant", "at"})),
@@ -129,7 +130,7 @@ def _complete(ledger: Ledger, record: MembershipPage, pages: list[Page]) -> List
     if current is not None and record.started_at < current.started_at:
         return None  # R-ROOM-3
     together = current is not None and record.started_at == current.started_at
-    roster = _roster(pages)
+    roster = roster_of(pages)
     listing = Listing(
         started_at=record.started_at,
         arrived=ledger.arrival,
@@ -165,7 +166,7 @@ def _settle_in(ledger: Ledger, record: MembershipPage, row: Room, listing: Listi
     )
 
 
-def _roster(pages: list[Page]) -> Roster:
+def roster_of(pages: list[Page]) -> Roster:
     """Who was listed. Whoever is listed as two things is the lesser one, and in those workspaces that all name."""
     by: dict[MemberKind, set[str]] = {kind: set() for kind in MemberKind}
     further: dict[str, set[str]] = {}

@@ -1,0 +1,175 @@
+"""Decides what the log has said, up to its end, that bears on a turn authorized before (R-DLV-1, R-POL-2, R-POL-4)."""
+
+from __future__ import annotations
+
+import re
+from collections import OrderedDict, deque
+from dataclasses import dataclass
+from typing import TypeVar
+
+from turngate.processors.policy import Effective, effective
+from turngate.schemas.inputs import (
+    AccountProven,
+    AgentPaused,
+    GrantCommanded,
+    GrantOp,
+    MembershipChanged,
+    PolicyPublished,
+    ProofRevoked,
+    Record,
+    RoomChanged,
+)
+from turngate.schemas.outputs import GrantChanged, GrantState, TurnDecided, Verdict
+from turngate.schemas.policy import Policy, PolicyInvalid, parse_policy
+from turngate.schemas.shapes import Code
+
+#: Milliseconds for which events of rooms are remembered; no listing older than this decides anything.
+KEPT_MS = 3_600_000
+#: Decisions of which the policy is remembered, and turns of which it is that they have ended.
+MOST = 10_000
+
+V = TypeVar("V")
+_FINAL = (Verdict.DELIVER, Verdict.DOWNGRADE, Verdict.DROP)
+
+
+@dataclass(frozen=True, slots=True)
+class _Proof:
+    subject: str
+    expires_at: int
+
+
+class Facts:
+    """What was said on `policies`, `operator-commands`, `grants`, `identity-proofs`, `membership-refreshes` and
+    `turn-verdicts`, of every tenant. Of a grant or proof that began before the topics do, only its end is looked for:
+    it was live when the turn was authorized.
+    """
+
+    def __init__(self) -> None:
+        #: The greatest broker timestamp seen, in milliseconds.
+        self.now = 0
+        self._policies: dict[str, list[Policy]] = {}
+        self._labels: OrderedDict[tuple[str, str], str] = OrderedDict()
+        self._ended: OrderedDict[tuple[str, str], None] = OrderedDict()
+        self._commands: set[tuple[str, str]] = set()
+        self._paused: set[tuple[str, str, str]] = set()
+        self._grants: dict[tuple[str, str], Code] = {}
+        self._proofs: dict[tuple[str, str], tuple[str, str]] = {}
+        self._proofs_of: dict[tuple[str, str, str], dict[str, _Proof]] = {}
+        self._revoked: set[tuple[str, str]] = set()
+        self._told: deque[tuple[int, MembershipChanged | RoomChanged]] = deque()
+
+    def learn(self, record: Record, timestamp: int) -> None:
+        """Take notice of a record of any topic; `timestamp` is the log's own."""
+        self.now = max(self.now, timestamp)
+        match record:
+            case PolicyPublished():
+                self._published(record)
+            case AgentPaused():
+                self._pause(record)
+            case GrantCommanded(op=GrantOp.REVOKE, grant=str(grant)):
+                # Also before a worker has carried it out: a revocation never waits (R-POL-2).
+                self._grants[record.tenant, grant] = Code.GRANT_REVOKED
+            case GrantChanged():
+                self._grant(record)
+            case AccountProven():
+                self._proven(record)
+            case ProofRevoked():
+                self._revoked.add((record.tenant, record.proof))
+            case MembershipChanged() | RoomChanged():
+                self._told.append((max(record.at, timestamp), record))
+                while self._told and self._told[0][0] <= self.now - KEPT_MS:
+                    self._told.popleft()
+            case TurnDecided():
+                _remember(self._labels, (record.tenant, record.decision), record.policy)
+                if record.verdict in _FINAL:
+                    _remember(self._ended, (record.tenant, record.turn), None)
+
+    def policy(self, tenant: str, decision: str | None) -> Effective:
+        """The policy in force for a decision's room: the version it was pinned to and every later one (R-POL-1).
+
+        Where the decision is not known, all versions there are: that can only restrict.
+        """
+        versions = self._policies.get(tenant, [])
+        label = None if decision is None else self._labels.get((tenant, decision))
+        pinned = re.match(r"[0-9]+", label) if label is not None else None
+        if pinned is not None:
+            versions = [v for v in versions if v.version >= int(pinned[0])]
+        return effective(tuple(versions))
+
+    def paused(self, tenant: str, agent: str, room: str) -> bool:
+        """Whether an operator has stopped the agent, everywhere or in this room (R-POL-4)."""
+        return (tenant, agent, "") in self._paused or (tenant, agent, room) in self._paused
+
+    def ended_grant(self, tenant: str, grant: str) -> Code | None:
+        """With which code a grant has ended; None where it has not."""
+        return self._grants.get((tenant, grant))
+
+    def live_proof(self, tenant: str, proof: str, now: int) -> bool:
+        """Whether a proof still binds its account: neither revoked nor expired, nor beside one of another subject."""
+        if (tenant, proof) in self._revoked:
+            return False
+        owner = self._proofs.get((tenant, proof))
+        if owner is None:
+            return True
+        proofs = self._proofs_of[tenant, *owner]
+        live = {p.subject for i, p in proofs.items() if (tenant, i) not in self._revoked and now < p.expires_at}
+        return now < proofs[proof].expires_at and len(live) == 1
+
+    def ended(self, tenant: str, turn: str) -> bool:
+        """Whether a turn is known to have had its final decision."""
+        return (tenant, turn) in self._ended
+
+    def joined_since(self, tenant: str, room: str, since: int) -> list[MembershipChanged]:
+        """Who came or went at or after this time, or was said to."""
+        return [
+            event
+            for at, event in self._told
+            if isinstance(event, MembershipChanged) and (event.tenant, event.room) == (tenant, room) and at >= since
+        ]
+
+    def changed_since(self, tenant: str, agent: str, room: str, since: int) -> bool:
+        """Whether the room became something else at or after this time (R-ROOM-5)."""
+        return any(
+            isinstance(event, RoomChanged)
+            and (event.tenant, event.room) == (tenant, room)
+            and event.agent in (None, agent)
+            and at >= since
+            for at, event in self._told
+        )
+
+    def _published(self, record: PolicyPublished) -> None:
+        try:
+            policy = parse_policy(record.document)
+        except PolicyInvalid:
+            return
+        known = self._policies.setdefault(record.tenant, [])
+        if record.version == str(policy.version) and all(policy.version > v.version for v in known):
+            known.append(policy)
+
+    def _pause(self, record: AgentPaused) -> None:
+        """A command that is told again does nothing (R-RUN-4)."""
+        if (record.tenant, record.command) in self._commands:
+            return
+        self._commands.add((record.tenant, record.command))
+        key = (record.tenant, record.agent, record.room or "")
+        (self._paused.add if record.paused else self._paused.discard)(key)
+
+    def _grant(self, record: GrantChanged) -> None:
+        if record.state is not GrantState.ACTIVE:
+            expired = record.state is GrantState.EXPIRED
+            code = Code.GRANT_EXPIRED if expired else Code.GRANT_REVOKED
+            self._grants.setdefault((record.tenant, record.grant), code)
+
+    def _proven(self, record: AccountProven) -> None:
+        """The same proof again changes nothing (R-IDN-1)."""
+        if (record.tenant, record.proof) not in self._proofs:
+            self._proofs[record.tenant, record.proof] = (record.agent, record.reader)
+            proofs = self._proofs_of.setdefault((record.tenant, record.agent, record.reader), {})
+            proofs[record.proof] = _Proof(record.subject, record.expires_at)
+
+
+def _remember(rows: OrderedDict[tuple[str, str], V], key: tuple[str, str], value: V) -> None:
+    rows[key] = value
+    rows.move_to_end(key)
+    if len(rows) > MOST:
+        rows.popitem(last=False)
