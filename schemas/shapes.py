@@ -161,6 +161,11 @@ class Code(StrEnum):
     POLICY_INVALID = "policy_invalid"
     REVISION_EXISTS = "revision_exists"
     NOT_OPERATOR = "not_operator"
+    TEXT_TOO_LONG = "text_too_long"
+    CONNECTOR_REFUSED = "connector_refused"
+    CONNECTOR_UNREACHABLE = "connector_unreachable"
+    RATE_LIMITED = "rate_limited"
+    NOT_CONFIRMED = "not_confirmed"
 
 
 class Audience(Shape):

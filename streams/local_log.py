@@ -129,6 +129,12 @@ class LocalLog:
                 self._ends = self._read_ends()
             raise
 
+    @contextmanager
+    def database(self) -> Iterator[sqlite3.Connection]:
+        """The file itself, in a transaction: for somebody's own tables, written alone or with records."""
+        with self.transaction():
+            yield self._db
+
     def append(
         self,
         topic: str,

