@@ -47,6 +47,7 @@ class Engine:
         self._ages = Ages(self._tables)
         self._endings = Endings(self._tables)
         self._caches: dict[str, Caches] = {}
+        self._holds: dict[str, int] = {}
         self._as_of: AsOf | None = None
         self._spots: dict[str, Position] = {}
         self._partition = 0
@@ -77,8 +78,10 @@ class Engine:
     def hold_ms(self) -> int:
         """The least `stale.hold` of any policy here, in milliseconds: how long a barrier may take (R-RUN-2)."""
         policies: Iterable[Policies] = self._tables.policies.rows.values()
-        holds = [parse_policy(text).stale.hold for row in policies for _, text in row.documents]
-        return min(holds, default=Stale().hold)
+        texts = {text for row in policies for _, text in row.documents}
+        # One tenant's new policy must not cost reading those of all the others again.
+        self._holds = {t: self._holds[t] if t in self._holds else parse_policy(t).stale.hold for t in texts}
+        return min(self._holds.values(), default=Stale().hold)
 
     def take_changes(self) -> list[tuple[bytes, bytes | None]]:
         """The state entries that changed since this was last asked."""

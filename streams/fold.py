@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import Protocol
 
@@ -148,6 +149,17 @@ def place(message: Message) -> tuple[int, int, int, int]:
     if message.topic == DRAFTS:
         return 1, 0, 0, message.offset
     return 0, message.timestamp, _ORDER[message.topic], message.offset
+
+
+def pieces(messages: Iterable[Message]) -> list[list[Message]]:
+    """As few stretches as give the order in which the records came."""
+    found: list[list[Message]] = []
+    for message in messages:
+        if found and place(found[-1][-1]) < place(message):
+            found[-1].append(message)
+        else:
+            found.append([message])
+    return found
 
 
 def _keyed(message: Message, record: Record) -> bool:

@@ -16,7 +16,7 @@ from turngate.schemas.catalog import DRAFTS, INPUT_TOPICS
 from turngate.schemas.codec import Codec
 from turngate.schemas.outputs import StretchApplied
 from turngate.schemas.shapes import Position
-from turngate.streams.fold import Applies, Fold, place
+from turngate.streams.fold import Applies, Fold, pieces, place
 from turngate.streams.local_log import Append, LocalLog
 from turngate.streams.log import Headers, LogError, Message, Stretch
 
@@ -173,15 +173,9 @@ def _pieces(messages: Iterable[Message], records: int) -> Iterator[list[Message]
 
 def _as_they_came(messages: list[Message], positions: dict[str, int]) -> list[Stretch]:
     """As few stretches as give the order in which the records came (R-RUN-2)."""
-    pieces: list[list[Message]] = []
-    for message in messages:
-        if pieces and place(pieces[-1][-1]) < place(message):
-            pieces[-1].append(message)
-        else:
-            pieces.append([message])
     at = dict(positions)
     stretches = []
-    for piece in pieces:
+    for piece in pieces(messages):
         stretches.append(_stretch(piece, at))
         at |= stretches[-1].end
     return stretches

@@ -122,6 +122,11 @@ class Partition:
             self._wake.set()
         return back
 
+    def catch_up(self, marks: dict[str, int]) -> None:
+        """Merge by timestamp up to these positions, as after a stop; for whoever knows what is about to be sent."""
+        self._marks = marks
+        self._progress = time.monotonic()
+
     def halt(self, why: str) -> None:
         """Apply nothing more until an operator acts."""
         if self.halted is None:
@@ -197,7 +202,7 @@ class Partition:
 
         A topic that is held up (by a foreign open transaction) ends it; the barrier then rules over the drafts.
         """
-        if self.intake.reached(marks) and not self.intake.has_before(marks):
+        if self.intake.reached(marks):
             self._marks = None
             return self._next(now)
         pause = self._pause(now)

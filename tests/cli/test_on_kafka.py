@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.broker import Broker
-from tests.cli.conftest import INSTALLED, MESSAGE, POLICY, Line, Turngate, listing, written
+from tests.cli.conftest import AT, INSTALLED, MESSAGE, POLICY, Line, Turngate, listing, written
 from tests.registry import Registry
 from turngate.cli.files import now
 from turngate.demo.run import SHIPPED
@@ -129,6 +129,41 @@ def test_scenarios_run_through_the_worker(turngate: Turngate, kafka: str, tmp_pa
     refused = turngate(*arguments, env={"TURNGATE_TEST_TIME": ""})
     assert refused.exit_code == 2
     assert "on loopback, with TURNGATE_TEST_TIME=1" in refused.stderr
+
+
+def test_a_file_of_events_comes_to_the_same_through_the_worker(turngate: Turngate, kafka: str, tmp_path: Path) -> None:
+    draft: Line = (
+        "TurnDrafted",
+        {"agent": "mesh", "turn": "t1", "room": "slack:T1/D1", "renderings": [{"text": "hi"}]},
+    )
+    tick: Line = ("Tick", {"tenant": "0"})
+    acme = written(tmp_path / "a", POLICY, draft, MESSAGE, listing(AT + 1000), draft).read_text("utf-8")
+    later = AT + 60_000
+    other = written(tmp_path / "b", POLICY, draft, MESSAGE, tick, tick, tenant="other", at=later).read_text("utf-8")
+    ticks = written(tmp_path / "c", tick, at=later + 10_000).read_text("utf-8")
+    (tmp_path / "all").write_text(acme + other + ticks, "utf-8")
+
+    embedded = turngate("apply", tmp_path / "all")
+    arguments = ("apply", tmp_path / "all", "--kafka", "--bootstrap-servers", kafka)
+    result = turngate(*arguments, env={"TURNGATE_TEST_TIME": "1"})
+    assert (result.exit_code, result.stderr) == (0, "")
+    # In the same order, and the same but for where the records lay.
+    assert placeless(result.stdout) == placeless(embedded.stdout)
+    verdicts = [(v["tenant"], v["verdict"]) for record, v in placeless(result.stdout) if record == "TurnDecided"]
+    assert {tenant for tenant, _ in verdicts} == {"acme", "other"}
+    assert ("other", "hold") in verdicts
+    assert verdicts[-1][1] != "hold"  # a tick that stands for every partition ended it
+
+    refused = turngate(*arguments, env={"TURNGATE_TEST_TIME": ""})
+    assert (refused.exit_code, refused.stdout) == (2, "")
+    assert "on loopback, with TURNGATE_TEST_TIME=1" in refused.stderr
+    assert "leave --kafka out" in turngate(*arguments, "--log", tmp_path / "log").stderr
+
+
+def placeless(text: str) -> list[tuple[str, dict[str, object]]]:
+    """What was printed, without positions and what is made of them."""
+    came = [(x["record"], x["value"]) for x in map(json.loads, text.splitlines())]
+    return [(record, {k: v for k, v in value.items() if k not in ("as_of", "previous")}) for record, value in came]
 
 
 @pytest.mark.parametrize(

@@ -235,6 +235,22 @@ async def test_catching_up_does_not_wait_for_ever_for_a_topic_that_is_held_up() 
         assert it.partition.late == 1  # and never decided on less
 
 
+async def test_whoever_knows_what_is_to_come_has_it_applied_in_order_and_at_once() -> None:
+    async with case() as it:
+        it.hand(policy(0))
+        await it.applied("policies", 1)
+        it.watermarks.ends |= {TALK: 1, LISTINGS: 1}
+        it.partition.catch_up({TALK: 1, LISTINGS: 1, DRAFTS: 1})
+        it.hand(message(2, ROOMS[0], 0))
+        it.hand(DRAFT)
+        await asyncio.sleep(0.05)  # longer than a stretch waits for more
+        assert it.engine.applied == [("policies", 0)]
+        it.hand(listing(1, ROOMS[0], ("slack:T1/UALEX",)))
+        await it.applied(DRAFTS, 1)
+        assert it.engine.applied[1:] == [(LISTINGS, 0), (TALK, 0), (DRAFTS, 0)]
+        assert len(it.written.commits) == 2
+
+
 async def test_a_lost_producer_ends_the_work_and_nothing_more_is_applied() -> None:
     it = Case(5_000, None)
     it.written.error = ProducerFenced()
