@@ -7,6 +7,7 @@ from turngate.processors.granting import usable
 from turngate.processors.ledger import Ledger
 from turngate.processors.permits import Destination, Judged, destination, judge, nowhere, reasons
 from turngate.processors.rows import Context, Waiting, WaitKind
+from turngate.processors.sources import source
 from turngate.processors.taint import arm, of_refs
 from turngate.processors.turns import asked
 from turngate.schemas.inputs import ContextRequested
@@ -58,13 +59,14 @@ def answer(ledger: Ledger, record: ContextRequested, to: Destination | None) -> 
         if judged.codes:
             withheld.append(Withheld(ref=ref, reasons=tuple(reasons(ref, judged, None))))
         else:
-            permitted.append(_permitted(ref, judged))
+            permitted.append(_permitted(ledger, ref, judged, hearer.agent))
     _answered(ledger, record, tuple(permitted), tuple(withheld), _questions(ledger, hearer))
 
 
-def _permitted(ref: str, judged: Judged) -> Permitted:
+def _permitted(ledger: Ledger, ref: str, judged: Judged, agent: str) -> Permitted:
     """Where only a grant permits it, nothing tells whose it is (R-GRT-8); the model must not see a secret (R-EGR-4)."""
-    values = () if judged.source is None else judged.source.values
+    found = source(ledger, ref, agent)
+    values = () if found is None else found.values
     redact = tuple(dict.fromkeys(value.name for value in values if value.kind is FieldClass.SECRET))
     grant = judged.grants[0] if judged.grants else None
     attribution = Attribution.SHOWN if grant is None else Attribution.HIDDEN

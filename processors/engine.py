@@ -50,6 +50,7 @@ class Engine:
         self._holds: dict[str, int] = {}
         self._as_of: AsOf | None = None
         self._spots: dict[str, Position] = {}
+        self._moved: set[str] = set()
         self._partition = 0
 
     @classmethod
@@ -110,6 +111,7 @@ class Engine:
             clock.put(("position", position.topic), position.offset + 1)
             self._as_of = None
             self._partition = position.partition
+            self._moved.add(position.topic)
             out = self._do_what_is_due()
             out += handle()
         except BaseException:
@@ -132,6 +134,8 @@ class Engine:
         self._ages.index()
         self._endings.index(self._ledger)
         self._as_of = None
+        self._spots.clear()
+        self._moved = {topic for topic in INPUT_TOPICS if ("position", topic) in self._tables.clock}
 
     def _arrival(self) -> int:
         return self._tables.clock.get(("arrival",)) or 0
@@ -139,17 +143,12 @@ class Engine:
     def _positions(self) -> AsOf:
         """The position after the last record applied, of each topic that has had one (R-RUN-3)."""
         if self._as_of is None:
-            self._as_of = tuple(
-                self._spot(topic) for topic in INPUT_TOPICS if ("position", topic) in self._tables.clock
-            )
+            for topic in self._moved:
+                offset = self._tables.clock.rows["position", topic]
+                self._spots[topic] = Position(topic=topic, partition=self._partition, offset=offset)
+            self._moved.clear()
+            self._as_of = tuple(self._spots[topic] for topic in INPUT_TOPICS if topic in self._spots)
         return self._as_of
-
-    def _spot(self, topic: str) -> Position:
-        offset = self._tables.clock.rows["position", topic]
-        spot = self._spots.get(topic)
-        if spot is None or spot.offset != offset or spot.partition != self._partition:
-            spot = self._spots[topic] = Position(topic=topic, partition=self._partition, offset=offset)
-        return spot
 
     def _ledger(self, tenant: str) -> Ledger:
         caches = self._caches.get(tenant)

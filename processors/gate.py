@@ -24,7 +24,7 @@ from turngate.schemas.shapes import Code, Reason
 def turn_drafted(ledger: Ledger, draft: TurnDrafted, *, late: bool = False) -> Waiting | None:
     """Decide a draft once (R-TURN-8), or let it wait for its room or for somebody's yes."""
     row = turn_of(ledger, draft.turn)
-    content = digest(draft.model_dump(mode="json", exclude={"at"}))
+    content = digest(draft.model_dump(exclude={"at"}))
     if row.content is not None:
         if content != row.content and content not in row.conflicts:
             put_turn(ledger, draft.turn, replace(row, conflicts=(*row.conflicts, content)))
@@ -33,13 +33,12 @@ def turn_drafted(ledger: Ledger, draft: TurnDrafted, *, late: bool = False) -> W
         return None
     ledger.active(draft.room)
     row = replace(row, agent=draft.agent, content=content, trigger=draft.trigger, arrived=ledger.now)
-    put_turn(ledger, draft.turn, row)
     _expose(ledger, draft)
     code = Code.BARRIER_LATE if late else _at_once(ledger, draft)
     if code is not None:
-        drop(ledger, draft, [Reason(code=code)])
+        drop(ledger, draft, row, [Reason(code=code)])
         return None
-    return _as_new(ledger, draft)
+    return _as_new(ledger, draft, row)
 
 
 def _expose(ledger: Ledger, draft: TurnDrafted) -> None:
@@ -47,14 +46,14 @@ def _expose(ledger: Ledger, draft: TurnDrafted) -> None:
     arm(ledger, draft.agent, draft.room, draft.thread, exposure(ledger, draft).read)
 
 
-def _as_new(ledger: Ledger, draft: TurnDrafted) -> Waiting | None:
+def _as_new(ledger: Ledger, draft: TurnDrafted, row: Turn) -> Waiting | None:
     """Decide against the room as it is now, or wait for a listing of it (R-TURN-6)."""
     to, codes, now = destination(ledger, draft.agent, draft.room)
     if to is not None:
-        return _against(ledger, draft, to)
+        return _against(ledger, draft, row, to)
     if now.open:
-        return _downgrade(ledger, draft, codes, ended_by_deadline=False)
-    return _hold(ledger, draft, codes)
+        return _downgrade(ledger, draft, row, codes, ended_by_deadline=False)
+    return _hold(ledger, draft, row, codes)
 
 
 def _at_once(ledger: Ledger, draft: TurnDrafted) -> Code | None:
@@ -72,11 +71,10 @@ def _at_once(ledger: Ledger, draft: TurnDrafted) -> Code | None:
     return None
 
 
-def _hold(ledger: Ledger, draft: TurnDrafted, codes: tuple[Code, ...]) -> Waiting:
+def _hold(ledger: Ledger, draft: TurnDrafted, row: Turn, codes: tuple[Code, ...]) -> Waiting:
     until = ledger.now + ledger.policy(draft.room).settings.stale.hold
     if draft.deadline is not None:
         until = min(until, draft.deadline)
-    row = turn_of(ledger, draft.turn)
     put_turn(ledger, draft.turn, replace(row, waiting=draft, asks=None))
     refs = exposure(ledger, draft).refs
     decide(ledger, draft, Verdict.HOLD, _of_room(draft.room, codes), provenance=refs)
@@ -94,53 +92,53 @@ def _of_room(room: str, codes: tuple[Code, ...]) -> list[Reason]:
 
 def room_known(ledger: Ledger, waiting: Waiting) -> Waiting | None:
     """The room that a draft waits for is known and fresh, or shown to be open: decide (R-TURN-6)."""
-    draft = waiting_draft(ledger, waiting)
-    if _forsaken(ledger, draft):
+    row, draft = _waiting(ledger, waiting)
+    if _forsaken(ledger, draft, row):
         return None
     to, codes, _ = destination(ledger, draft.agent, draft.room)
     if to is None:
-        return _downgrade(ledger, draft, codes, ended_by_deadline=False)
-    return _against(ledger, draft, to)
+        return _downgrade(ledger, draft, row, codes, ended_by_deadline=False)
+    return _against(ledger, draft, row, to)
 
 
 def time_is_up(ledger: Ledger, waiting: Waiting) -> Waiting | None:
     """The wait has ended: decide with the destination as unknown, or drop (R-TURN-6)."""
-    draft = waiting_draft(ledger, waiting)
-    if _forsaken(ledger, draft):
+    row, draft = _waiting(ledger, waiting)
+    if _forsaken(ledger, draft, row):
         return None
     # A room of nobody into which somebody joined has no code against it, and still no listing that says who is there.
     codes = destination(ledger, draft.agent, draft.room)[1] or (Code.DESTINATION_UNKNOWN,)
     if ledger.policy(draft.room).settings.stale.then is Then.DROP:
-        drop(ledger, draft, _of_room(draft.room, codes))
+        drop(ledger, draft, row, _of_room(draft.room, codes))
         return None
-    return _downgrade(ledger, draft, codes, ended_by_deadline=draft.deadline == waiting.until)
+    return _downgrade(ledger, draft, row, codes, ended_by_deadline=draft.deadline == waiting.until)
 
 
 def never_approved(ledger: Ledger, waiting: Waiting) -> None:
     """Nobody said yes in time: the draft is dropped for what it asked (R-TNT-6, R-TURN-2)."""
-    asks = turn_of(ledger, waiting.subject).asks
-    drop(ledger, waiting_draft(ledger, waiting), [] if asks is None else list(asks.reasons))
+    row, draft = _waiting(ledger, waiting)
+    drop(ledger, draft, row, [] if row.asks is None else list(row.asks.reasons))
 
 
 def covered(ledger: Ledger, waiting: Waiting, name: str, approval: Approval) -> bool:
     """Whether an approval that has come would let an asking draft out (R-TNT-6)."""
-    asks = turn_of(ledger, waiting.subject).asks
-    if asks is None or approval.fingerprint not in asks.fingerprints:
+    row, draft = _waiting(ledger, waiting)
+    if row.asks is None or approval.fingerprint not in row.asks.fingerprints:
         return False
-    return covers_draft(ledger, waiting_draft(ledger, waiting), name)
+    return covers_draft(ledger, draft, name)
 
 
 def said_yes(ledger: Ledger, waiting: Waiting) -> Waiting | None:
     """An approval covers an asking draft: decide it again as if new (R-TNT-6)."""
-    draft = waiting_draft(ledger, waiting)
-    return None if _forsaken(ledger, draft) else _as_new(ledger, draft)
+    row, draft = _waiting(ledger, waiting)
+    return None if _forsaken(ledger, draft, row) else _as_new(ledger, draft, row)
 
 
-def _forsaken(ledger: Ledger, draft: TurnDrafted) -> bool:
+def _forsaken(ledger: Ledger, draft: TurnDrafted, row: Turn) -> bool:
     """Drop a draft whose agent a policy that came meanwhile does not name; whether that was so (R-POL-1, R-ROOM-7)."""
     if named(ledger, draft.agent, draft.room):
         return False
-    drop(ledger, draft, [Reason(code=Code.AGENT_UNKNOWN)])
+    drop(ledger, draft, row, [Reason(code=Code.AGENT_UNKNOWN)])
     return True
 
 
@@ -151,60 +149,64 @@ def fail(ledger: Ledger, draft: TurnDrafted) -> None:
 
 def end(ledger: Ledger, waiting: Waiting, code: Code) -> None:
     """Drop what waits, for one reason: its agent was paused, or its decision failed."""
-    drop(ledger, waiting_draft(ledger, waiting), [Reason(code=code)])
+    row, draft = _waiting(ledger, waiting)
+    drop(ledger, draft, row, [Reason(code=code)])
 
 
 def waiting_draft(ledger: Ledger, waiting: Waiting) -> TurnDrafted:
     """The draft that waits. Raises `LookupError` where none does."""
-    draft = turn_of(ledger, waiting.subject).waiting
-    if draft is None:
+    return _waiting(ledger, waiting)[1]
+
+
+def _waiting(ledger: Ledger, waiting: Waiting) -> tuple[Turn, TurnDrafted]:
+    row = turn_of(ledger, waiting.subject)
+    if row.waiting is None:
         raise LookupError("what waits is not there")
-    return draft
+    return row, row.waiting
 
 
-def _against(ledger: Ledger, draft: TurnDrafted, to: Destination) -> Waiting | None:
+def _against(ledger: Ledger, draft: TurnDrafted, row: Turn, to: Destination) -> Waiting | None:
     """Decide against a destination that is known and fresh: the first rendering that passes is let out, whole."""
-    found = best(ledger, draft, turn_of(ledger, draft.turn), to)
+    found = best(ledger, draft, row, to)
     if isinstance(found, list):
-        drop(ledger, draft, found)
+        drop(ledger, draft, row, found)
         return None
     number, tried = found
     if tried.ask is not None:
-        return _ask(ledger, draft, tried)
-    _let_out(ledger, draft, Verdict.DELIVER, number, tried, to, [to.valid_until, draft.deadline])
+        return _ask(ledger, draft, row, tried)
+    _let_out(ledger, draft, row, Verdict.DELIVER, number, tried, to, [to.valid_until, draft.deadline])
     return None
 
 
 def _downgrade(
-    ledger: Ledger, draft: TurnDrafted, codes: tuple[Code, ...], *, ended_by_deadline: bool
+    ledger: Ledger, draft: TurnDrafted, row: Turn, codes: tuple[Code, ...], *, ended_by_deadline: bool
 ) -> Waiting | None:
     """Decide with an unknown destination: public evidence, else the policy's notice, else nothing (R-TURN-6)."""
     to = nowhere(ledger, draft.agent, draft.room)
     until = None if ended_by_deadline else draft.deadline
-    found = best(ledger, draft, turn_of(ledger, draft.turn), to)
+    found = best(ledger, draft, row, to)
     if not isinstance(found, list):
         number, tried = found
         if tried.ask is not None:
-            return _ask(ledger, draft, tried)
-        _let_out(ledger, draft, Verdict.DOWNGRADE, number, tried, to, [until])
+            return _ask(ledger, draft, row, tried)
+        _let_out(ledger, draft, row, Verdict.DOWNGRADE, number, tried, to, [until])
         return None
     against = _of_room(draft.room, codes) + found
     notice = ledger.policy(draft.room).settings.notice
     if notice is None or not draft.renderings:
-        drop(ledger, draft, against)
+        drop(ledger, draft, row, against)
         return None
-    _finish(ledger, draft, against, authorized=draft.room, tried=Tried(()))
+    _finish(ledger, draft, row, against, authorized=draft.room, tried=Tried(()))
     decision = decide(ledger, draft, Verdict.DOWNGRADE, against)
     authorize(ledger, draft, notice, to, (), until, decision, action=None)
     return None
 
 
-def _ask(ledger: Ledger, draft: TurnDrafted, tried: Tried) -> Waiting | None:
+def _ask(ledger: Ledger, draft: TurnDrafted, row: Turn, tried: Tried) -> Waiting | None:
     """Wait for a yes to exactly these bytes, until `ask_ttl` after the draft arrived (R-TNT-6)."""
-    row = turn_of(ledger, draft.turn)
     until = _ask_ends(ledger, draft, row)
     if until <= ledger.now:
-        drop(ledger, draft, tried.reasons)
+        drop(ledger, draft, row, tried.reasons)
         return None
     put_turn(ledger, draft.turn, replace(row, waiting=draft, asks=tried.ask))
     fingerprint = None if tried.ask is None else tried.ask.fingerprints[0]
@@ -220,13 +222,14 @@ def _ask_ends(ledger: Ledger, draft: TurnDrafted, row: Turn) -> int:
 
 def ask_ends(ledger: Ledger, waiting: Waiting) -> int:
     """When a draft asks no more, by the policy in force now; a tightening applies at once (R-POL-1)."""
-    row = turn_of(ledger, waiting.subject)
-    return _ask_ends(ledger, waiting_draft(ledger, waiting), row)
+    row, draft = _waiting(ledger, waiting)
+    return _ask_ends(ledger, draft, row)
 
 
 def _let_out(
     ledger: Ledger,
     draft: TurnDrafted,
+    row: Turn,
     verdict: Verdict,
     number: int | None,
     tried: Tried,
@@ -234,7 +237,7 @@ def _let_out(
     until: list[int | None],
 ) -> None:
     limits = [t for t in until if t is not None] + ends(ledger, tried.grants, tried.proofs) + list(tried.until)
-    _finish(ledger, draft, [], authorized=draft.room, tried=tried)
+    _finish(ledger, draft, row, [], authorized=draft.room, tried=tried)
     decision = decide(ledger, draft, verdict, [], provenance=tried.refs, leaves=tried.leaves, rendering=number)
     authorize(
         ledger,
@@ -251,23 +254,25 @@ def _let_out(
     )
 
 
-def drop(ledger: Ledger, draft: TurnDrafted, against: list[Reason]) -> None:
+def drop(ledger: Ledger, draft: TurnDrafted, row: Turn, against: list[Reason]) -> None:
     """End a draft without sending anything; its provenance is all that it had (R-EVI-6)."""
     refs = exposure(ledger, draft).refs
-    _finish(ledger, draft, against, authorized=None, tried=Tried(()))
+    _finish(ledger, draft, row, against, authorized=None, tried=Tried(()))
     decide(ledger, draft, Verdict.DROP, against, provenance=refs)
 
 
-def _finish(ledger: Ledger, draft: TurnDrafted, against: list[Reason], *, authorized: str | None, tried: Tried) -> None:
+def _finish(
+    ledger: Ledger, draft: TurnDrafted, row: Turn, against: list[Reason], *, authorized: str | None, tried: Tried
+) -> None:
     """The final decision of a turn: remember where it was let out to, with the leaves of what was sent (R-AUD-7).
 
     A missing ref for which the draft was not refused may have been anything (R-TNT-1).
     """
-    row = turn_of(ledger, draft.turn)
     missing = exposure(ledger, draft).missing
-    refused = {reason.ref for reason in against if reason.code == Code.SOURCE_MISSING} if authorized is None else set()
-    if any(ref not in refused for ref in missing):
-        arm(ledger, draft.agent, draft.room, draft.thread, BOTH)
+    if missing:
+        refused = {reason.ref for reason in against if reason.code == Code.SOURCE_MISSING and authorized is None}
+        if any(ref not in refused for ref in missing):
+            arm(ledger, draft.agent, draft.room, draft.thread, BOTH)
     use(ledger, tried.approvals, draft.turn)
     for claim in tried.claims:
         ledger.tables.claims.put((ledger.tenant, *claim), draft.turn)

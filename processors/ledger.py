@@ -35,6 +35,7 @@ class Caches:
     policies: dict[str, Policy] = field(default_factory=dict)
     effective: Recent[tuple[int, int, str], Effective] = field(default_factory=lambda: Recent(100))
     leaves: Recent[LeafRow, str] = field(default_factory=lambda: Recent(10_000))
+    bits: Recent[tuple[str, str], Any] = field(default_factory=lambda: Recent(20_000))
     via: Recent[tuple[str, str], str] = field(default_factory=lambda: Recent(50_000))
     shapes: Recent[str, Leaf] = field(default_factory=lambda: Recent(2_000))
     listed: Recent[tuple[str, str], tuple[Any, Any, Any]] = field(default_factory=lambda: Recent(2_000))
@@ -62,7 +63,10 @@ class Ledger:
         self.arrival = arrival
         self.as_of = as_of
         self.keys = keys
+        self._key = (caches.tenant,)
         self._policies: dict[str | None, Effective] = {}
+        self._published: object = self  # what the policies in force were worked out of: nothing yet
+        self._only: Effective | None = None
         self.out: list[Record] = []
         #: What was worked out of a turn while this one record is applied, in which its sources do not change.
         self.exposure: dict[str, Any] = {}
@@ -91,10 +95,16 @@ class Ledger:
 
     def policy(self, room: str | None) -> Effective:
         """The policy in force for a room; without one, or for a room that has not started, the latest alone."""
+        row = self.tables.policies.get(self._key)
+        if row is not self._published:
+            self._published = row
+            self._policies.clear()
+            self._only = None if row is not None and len(row.documents) > 1 else self._effective(None)
+        if self._only is not None:  # every room has the only one there is
+            return self._only
         found = self._policies.get(room)
         if found is None:
-            alike = room is not None and len(self._documents()) < 2  # every room has the only one there is
-            found = self._policies[room] = self.policy(None) if alike else self._effective(room)
+            found = self._policies[room] = self._effective(room)
         return found
 
     def _effective(self, room: str | None) -> Effective:
@@ -111,7 +121,7 @@ class Ledger:
         return found
 
     def _documents(self) -> tuple[tuple[int, str], ...]:
-        row: Policies | None = self.tables.policies.get((self.tenant,))
+        row: Policies | None = self.tables.policies.get(self._key)
         return () if row is None else row.documents
 
     def _parsed(self, document: str) -> Policy:
@@ -193,7 +203,7 @@ class Ledger:
 
     def forget_leaves(self) -> None:
         """Leaves were removed: what was worked out of them goes, lest it be taken for what another of their name is."""
-        for known in (self.caches.via, self.caches.shapes, self.caches.codes):
+        for known in (self.caches.via, self.caches.shapes, self.caches.codes, self.caches.bits):
             known.clear()
 
     def seen_via(self, key: str, revision: str, *, keep: bool) -> str:

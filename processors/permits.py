@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from turngate.processors.audience import UNKNOWN
 from turngate.processors.bounds import Standing, standing
@@ -34,6 +34,11 @@ class Destination:
     own_words: bool = False
     sole: str | None = None
     valid_until: int | None = None
+    #: What the answer to a leaf depends on.
+    asker: tuple[str, str, str, bool] = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "asker", (self.agent, self.room, self.key, self.own_words))
 
 
 def destination(ledger: Ledger, agent: str, room: str) -> tuple[Destination | None, tuple[Code, ...], Standing]:
@@ -68,18 +73,30 @@ def _credible(audience: Audience) -> bool:
 class Judged:
     """What a ref came to: the codes against it, and what had to help: R-AUD-10, grants, proofs."""
 
-    source: Source | None
-    codes: tuple[Code, ...]
+    codes: tuple[Code, ...] = ()
     own_words: bool = False
     grants: tuple[str, ...] = ()
     proofs: tuple[str, ...] = ()
+
+
+#: The destination may hear it, and nothing had to help.
+PERMITTED = Judged()
 
 
 def judge(ledger: Ledger, ref: str, to: Destination, exempt: Exempt = NOTHING_EXEMPT) -> Judged:
     """Whether the destination may hear a ref: every one of its leaves must be permitted (R-AUD-3)."""
     found = source(ledger, ref, to.agent, exempt)
     if found is None:
-        return Judged(None, (absent(ledger, ref, to.agent),))
+        return Judged((absent(ledger, ref, to.agent),))
+    if found.codes or found.restrictions or found.over or not found.leaves:
+        return _judge(ledger, found, to)
+    for key in found.leaves:
+        if ledger.caches.codes.get((key, to.asker)) is not _NOTHING:
+            return _judge(ledger, found, to)
+    return PERMITTED
+
+
+def _judge(ledger: Ledger, found: Source, to: Destination) -> Judged:
     codes: dict[Code, None] = dict.fromkeys(found.codes)
     if any(room != to.room for room in found.restrictions):
         codes[Code.RESTRICTED_TO_CONVERSATION] = None
@@ -89,11 +106,11 @@ def judge(ledger: Ledger, ref: str, to: Destination, exempt: Exempt = NOTHING_EX
         codes[Code.SOURCE_UNKNOWN] = None
     own_words = False
     help_of: dict[tuple[str | None, str | None], Help] = {}
-    known, asker = ledger.caches.codes, (to.agent, to.room, to.key, to.own_words)
+    known = ledger.caches.codes  # a leaf and an audience never change
     for key in found.leaves:
-        against = known.get((key, asker))  # a leaf and an audience never change
+        against = known.get((key, to.asker))
         if against is None:
-            against = known[key, asker] = leaf_codes(ledger, key, to)
+            against = known[key, to.asker] = leaf_codes(ledger, key, to)
         own_words = own_words or against[1]
         for code in against[0]:
             if code is Code.AUDIENCE_NOT_SUBSET:
@@ -106,7 +123,7 @@ def judge(ledger: Ledger, ref: str, to: Destination, exempt: Exempt = NOTHING_EX
     codes |= {help.against: None for help in help_of.values() if help.against is not None}
     grants = dict.fromkeys(help.grant for help in help_of.values() if help.grant is not None)
     proofs = dict.fromkeys(proof for help in help_of.values() for proof in help.proofs)
-    return Judged(found, tuple(codes), own_words, tuple(grants), tuple(proofs))
+    return Judged(tuple(codes), own_words, tuple(grants), tuple(proofs))
 
 
 def leaf_codes(ledger: Ledger, key: str, to: Destination) -> tuple[tuple[Code, ...], bool]:

@@ -58,7 +58,7 @@ class Remembered:
 
     def within(self, ledger: Ledger, texts: list[str]) -> list[Reading]:
         """Those that are in one of these texts and still known; all, where a text is too long to be looked through."""
-        if not texts:
+        if not texts or not (self._by_mark or self._anywhere):
             return []
         found = list(self._anywhere)
         if not all(map(fits_text, texts)):

@@ -89,10 +89,10 @@ class EvidenceRows(Rows["Evidence"]):
 
     def get(self, key: Key, default: Evidence | None = None) -> Evidence | None:  # type: ignore[override]
         """The row of a key, or the default."""
-        try:
-            return self[key]
-        except KeyError:
-            return default
+        found = self._recent.get(key)
+        if found is not None:
+            return found
+        return super().get(key, default)
 
     def __setitem__(self, key: Key, row: Evidence) -> None:
         tenant, ref, agent = key

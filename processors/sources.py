@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from turngate.processors.evidence import evidence_of
 from turngate.processors.ledger import Ledger
@@ -25,8 +26,7 @@ class Exempt:
 NOTHING_EXEMPT = Exempt()
 
 
-@dataclass(frozen=True, slots=True)
-class Source:
+class Source(NamedTuple):
     """A ref as one agent has it: its leaves, the codes against it whoever hears it, and its further restrictions.
 
     `revision` is set where the ref exposes one as such, so that a grant on it applies (R-GRT-7).
@@ -42,17 +42,18 @@ class Source:
 
 def source(ledger: Ledger, ref: str, agent: str, exempt: Exempt = NOTHING_EXEMPT) -> Source | None:
     """What the agent has of a ref; None where it has nothing."""
-    if ledger.found is None or exempt is not NOTHING_EXEMPT:
+    found = ledger.found
+    if found is None or exempt is not NOTHING_EXEMPT:
         return _source(ledger, ref, agent, exempt)
     key = (ref, agent)
-    if key not in ledger.found:
-        ledger.found[key] = _source(ledger, ref, agent, exempt)
-    known: Source | None = ledger.found[key]
+    known: Source | None = found.get(key)
+    if known is None and key not in found:
+        known = found[key] = _source(ledger, ref, agent, exempt)
     return known
 
 
 def _source(ledger: Ledger, ref: str, agent: str, exempt: Exempt) -> Source | None:
-    codes = (Code.SOURCE_DELETED,) if (ledger.tenant, ref) in ledger.tables.deleted else ()
+    codes = (Code.SOURCE_DELETED,) if (ledger.tenant, ref) in ledger.tables.deleted.rows else ()
     if ref.startswith(REVISION):
         return _revision(ledger, ref[len(REVISION) :], agent, codes, exempt)
     evidence = evidence_of(ledger, ref, agent)
@@ -99,21 +100,15 @@ def as_seen(ledger: Ledger, refs: Iterable[str], agent: str, *, keep: bool) -> l
     seen: dict[str, None] = {}
     for ref in refs:
         found = source(ledger, ref, agent)
-        if found is not None:
-            seen.update(dict.fromkeys(_through(ledger, _leaves(ledger, found, agent), found.revision, keep=keep)))
+        if found is None:
+            continue
+        leaves = _too_many(ledger, found, agent) if found.over else found.leaves
+        for key in leaves:
+            seen[key if found.revision is None else ledger.seen_via(key, found.revision, keep=keep)] = None
     return list(seen)
 
 
-def _leaves(ledger: Ledger, found: Source, agent: str) -> tuple[str, ...]:
-    """What it has, or the unknown leaf that stands for more than the policy allows (R-EVI-5)."""
-    if not found.over:
-        return found.leaves
+def _too_many(ledger: Ledger, found: Source, agent: str) -> tuple[str, ...]:
+    """The unknown leaf that stands for more than the policy allows (R-EVI-5)."""
     unknown = ledger.leaf(ledger.unknown_leaf(agent))
     return (ledger.keep_leaf(replace(unknown, restrictions=found.restrictions)),)
-
-
-def _through(ledger: Ledger, leaves: tuple[str, ...], revision: str | None, *, keep: bool) -> tuple[str, ...]:
-    """Leaves as seen through a revision."""
-    if revision is None:
-        return leaves
-    return tuple(ledger.seen_via(key, revision, keep=keep) for key in leaves)

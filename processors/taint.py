@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from typing import NamedTuple
 
 from turngate.processors.ledger import Ledger
 from turngate.processors.rows import LeafRow, Taint
@@ -11,15 +12,14 @@ from turngate.processors.sources import absent, source
 from turngate.schemas.shapes import Code, Scope
 
 
-@dataclass(frozen=True, slots=True)
-class Bits:
+class Bits(NamedTuple):
     """What something arms."""
 
     private: bool = False
     untrusted: bool = False
 
     def __or__(self, other: Bits) -> Bits:
-        return Bits(self.private or other.private, self.untrusted or other.untrusted)
+        return _BITS[self.private or other.private, self.untrusted or other.untrusted]
 
 
 CLEAR = Bits()
@@ -30,28 +30,24 @@ _BITS = {(p, u): Bits(p, u) for p in (False, True) for u in (False, True)}
 
 def of_refs(ledger: Ledger, agent: str, room: str, refs: Iterable[str]) -> tuple[Bits, tuple[str, ...]]:
     """What these refs arm in a room, and those of them that nobody has recorded."""
-    private = untrusted = False
+    armed: set[Bits] = set()
     missing = []
+    known = ledger.caches.bits  # a leaf never changes
     for ref in refs:
-        of_one = of_ref(ledger, agent, room, ref)
-        if of_one is None:
-            missing.append(ref)
-        else:
-            private, untrusted = private or of_one.private, untrusted or of_one.untrusted
-    return Bits(private, untrusted), tuple(missing)
-
-
-def of_ref(ledger: Ledger, agent: str, room: str, ref: str) -> Bits | None:
-    """What a ref arms in a room; None where nobody has recorded it."""
-    found = source(ledger, ref, agent)
-    if found is None:
-        return None if absent(ledger, ref, agent) is Code.SOURCE_MISSING else BOTH
-    if not found.leaves:
-        return BOTH
-    if len(found.leaves) == 1:
-        return _of_leaf(ledger, ledger.leaf(found.leaves[0]), room)
-    each = [_of_leaf(ledger, ledger.leaf(key), room) for key in found.leaves]
-    return Bits(any(bits.private for bits in each), any(bits.untrusted for bits in each))
+        found = source(ledger, ref, agent)
+        if found is None:
+            if absent(ledger, ref, agent) is Code.SOURCE_MISSING:
+                missing.append(ref)
+            else:
+                armed.add(BOTH)
+        elif not found.leaves:
+            armed.add(BOTH)
+        for key in () if found is None else found.leaves:
+            bits = known.get((key, room))
+            if bits is None:
+                bits = known[key, room] = _of_leaf(ledger, ledger.leaf(key), room)
+            armed.add(bits)
+    return _BITS[any(bits.private for bits in armed), any(bits.untrusted for bits in armed)], tuple(missing)
 
 
 def _of_leaf(ledger: Ledger, leaf: LeafRow, room: str) -> Bits:

@@ -9,7 +9,7 @@ from turngate.processors.approvals import action_fingerprint, covering, known, t
 from turngate.processors.egress import egress
 from turngate.processors.interlock import Objection, objections
 from turngate.processors.ledger import Ledger
-from turngate.processors.permits import Destination, judge, reasons
+from turngate.processors.permits import PERMITTED, Destination, judge, reasons
 from turngate.processors.rows import Ask, Turn
 from turngate.processors.sources import NOTHING_EXEMPT, Exempt, as_seen
 from turngate.processors.taint import BOTH, CLEAR, Bits, of_conversation, of_refs
@@ -40,8 +40,12 @@ class Tried:
 
 @dataclass(frozen=True, slots=True)
 class Exposure:
-    """All that a draft had: its refs, what they arm, what of that it read, and the refs that nobody has recorded."""
+    """All that a draft had: its refs, what they arm, what of that it read, and the refs that nobody has recorded.
 
+    `seen`: what its turn saw, as a rendering that tells nothing else apart did.
+    """
+
+    seen: tuple[list[str], bool]
     refs: tuple[str, ...]
     bits: Bits
     read: Bits
@@ -53,10 +57,12 @@ def exposure(ledger: Ledger, draft: TurnDrafted) -> Exposure:
     known: Exposure | None = ledger.exposure.get(draft.turn)
     if known is None:
         ledger.found = {} if ledger.found is None else ledger.found  # a decision changes no source
-        refs, changed = everything(ledger, draft, turn_of(ledger, draft.turn)), changed_only(draft)
-        read, missing = of_refs(ledger, draft.agent, draft.room, (ref for ref in refs if ref not in changed))
-        more, gone = of_refs(ledger, draft.agent, draft.room, (ref for ref in refs if ref in changed))
-        known = ledger.exposure[draft.turn] = Exposure(refs, read | more, read, (*missing, *gone))
+        row, changed = turn_of(ledger, draft.turn), changed_only(draft)
+        whole = seen(ledger, draft, row, None)
+        refs = everything(ledger, draft, row, whole[0])
+        read, missing = of_refs(ledger, draft.agent, draft.room, [ref for ref in refs if ref not in changed])
+        more, gone = of_refs(ledger, draft.agent, draft.room, changed.intersection(refs))
+        known = ledger.exposure[draft.turn] = Exposure(whole, refs, read | more, read, (*missing, *sorted(gone)))
     return known
 
 
@@ -72,8 +78,10 @@ def attempt(
     ledger: Ledger, draft: TurnDrafted, row: Turn, rendering: Rendering | None, to: Destination, bits: Bits
 ) -> Tried:
     """Hold one rendering, or the action alone, against the destination; data rules only where the audience permits."""
-    refs, some = seen(ledger, draft, row, rendering)
-    tried = Tried(tuple(sorted(refs)))
+    had = exposure(ledger, draft)
+    plain = rendering is None or (rendering.request is None and rendering.exposed is None)
+    refs, some = had.seen if plain else seen(ledger, draft, row, rendering)
+    tried = Tried(had.refs if len(refs) == len(had.refs) else tuple(sorted(refs)))
     if not some:  # R-TURN-4
         tried.reasons = [Reason(code=Code.SOURCE_MISSING)]
         return tried
@@ -89,8 +97,9 @@ def _audience(ledger: Ledger, draft: TurnDrafted, refs: list[str], to: Destinati
     proofs: set[str] = set()
     for ref in refs:
         judged = judge(ledger, ref, to, exempt)
-        if judged.codes:
-            tried.reasons += reasons(ref, judged, draft.trigger)
+        if judged is PERMITTED:
+            continue
+        tried.reasons += reasons(ref, judged, draft.trigger)
         tried.own_words = tried.own_words or judged.own_words
         grants.update(judged.grants)
         proofs.update(judged.proofs)

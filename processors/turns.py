@@ -140,9 +140,8 @@ def _exposed(draft: TurnDrafted) -> list[str]:
     return [*draft.exposed, *(ref for r in draft.renderings for ref in r.exposed or ())]
 
 
-def everything(ledger: Ledger, draft: TurnDrafted, row: Turn) -> tuple[str, ...]:
-    """All that a turn had: what each of its inferences saw (R-EVI-6)."""
-    refs: Iterable[str] = seen(ledger, draft, row, None)[0]
+def everything(ledger: Ledger, draft: TurnDrafted, row: Turn, refs: list[str]) -> tuple[str, ...]:
+    """All that a turn had: `refs`, which it saw, and what each of its inferences saw (R-EVI-6)."""
     others = {r.request for r in draft.renderings if r.request is not None and r.request not in row.contexts}
     elsewhere = [ref for request in others for ref in _of_another_turn(ledger, request)]
     return tuple(sorted({*refs, *_exposed(draft), *elsewhere}))
