@@ -6,6 +6,7 @@ import bisect
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 from turngate.processors.accounts import Joiner, account, covered, same
 from turngate.processors.audience import Keyed, Sets, keyed, listed, namespace
@@ -78,8 +79,7 @@ def _certain(by_listing: Listed, left: Collection[str], joiner: Joiner) -> bool:
     return listed_still or joiner.inside(by_listing.audience.workspaces)
 
 
-@dataclass(frozen=True, slots=True)
-class Standing:
+class Standing(NamedTuple):
     """What an agent knows of a room now. `listing` is null where it is unknown; `bounds` also where it is `open`."""
 
     listing: Listing | None

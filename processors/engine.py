@@ -103,9 +103,8 @@ class Engine:
 
     def _whole(self, position: Position, timestamp: int, handle: Callable[[], list[Record]]) -> list[Record]:
         """Move time on, do what is due, then the record: all of it, or nothing."""
-        mark = self.state.mark()
+        mark, clock = self.state.mark(), self._tables.clock
         try:
-            clock = self._tables.clock
             clock.put(("now",), max(self.now, timestamp))
             clock.put(("arrival",), self._arrival() + 1)
             clock.put(("position", position.topic), position.offset + 1)
@@ -118,8 +117,9 @@ class Engine:
             self.state.undo(mark)
             self._index()
             raise
-        self._ages.note(self.state.written())
-        self._endings.note(self.state.written(), self._ledger)
+        written = self.state.written()
+        self._ages.note(written)
+        self._endings.note(written, self._ledger)
         self.state.keep()
         return out
 

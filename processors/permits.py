@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from typing import NamedTuple
 
 from turngate.processors.audience import UNKNOWN
 from turngate.processors.bounds import Standing, standing
@@ -19,8 +20,7 @@ NOWHERE = "unknown"
 _NOTHING: tuple[tuple[Code, ...], bool] = ((), False)
 
 
-@dataclass(frozen=True, slots=True)
-class Destination:
+class Destination(NamedTuple):
     """Who would hear: the room's possible readers, or nobody who can be named (`audience` unknown).
 
     `own_words`: an open room whose own words may be said there again (R-AUD-10). `sole`: the one reader of a verified
@@ -34,11 +34,6 @@ class Destination:
     own_words: bool = False
     sole: str | None = None
     valid_until: int | None = None
-    #: What the answer to a leaf depends on.
-    asker: tuple[str, str, str, bool] = field(init=False)
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "asker", (self.agent, self.room, self.key, self.own_words))
 
 
 def destination(ledger: Ledger, agent: str, room: str) -> tuple[Destination | None, tuple[Code, ...], Standing]:
@@ -90,8 +85,9 @@ def judge(ledger: Ledger, ref: str, to: Destination, exempt: Exempt = NOTHING_EX
         return Judged((absent(ledger, ref, to.agent),))
     if found.codes or found.restrictions or found.over or not found.leaves:
         return _judge(ledger, found, to)
+    known, asker = ledger.caches.codes, _asker(to)
     for key in found.leaves:
-        if ledger.caches.codes.get((key, to.asker)) is not _NOTHING:
+        if known.get((key, asker)) is not _NOTHING:
             return _judge(ledger, found, to)
     return PERMITTED
 
@@ -106,11 +102,11 @@ def _judge(ledger: Ledger, found: Source, to: Destination) -> Judged:
         codes[Code.SOURCE_UNKNOWN] = None
     own_words = False
     help_of: dict[tuple[str | None, str | None], Help] = {}
-    known = ledger.caches.codes  # a leaf and an audience never change
+    known, asker = ledger.caches.codes, _asker(to)  # a leaf and an audience never change
     for key in found.leaves:
-        against = known.get((key, to.asker))
+        against = known.get((key, asker))
         if against is None:
-            against = known[key, to.asker] = leaf_codes(ledger, key, to)
+            against = known[key, asker] = leaf_codes(ledger, key, to)
         own_words = own_words or against[1]
         for code in against[0]:
             if code is Code.AUDIENCE_NOT_SUBSET:
@@ -124,6 +120,11 @@ def _judge(ledger: Ledger, found: Source, to: Destination) -> Judged:
     grants = dict.fromkeys(help.grant for help in help_of.values() if help.grant is not None)
     proofs = dict.fromkeys(proof for help in help_of.values() for proof in help.proofs)
     return Judged(tuple(codes), own_words, tuple(grants), tuple(proofs))
+
+
+def _asker(to: Destination) -> tuple[str, str, str, bool]:
+    """What the codes against a leaf depend on besides it."""
+    return to.agent, to.room, to.key, to.own_words
 
 
 def leaf_codes(ledger: Ledger, key: str, to: Destination) -> tuple[tuple[Code, ...], bool]:

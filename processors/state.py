@@ -116,9 +116,9 @@ class State:
             else:
                 table.rows[key] = value
 
-    def written(self) -> Iterator[tuple[str, Key, Any]]:
+    def written(self) -> list[tuple[str, Key, Any]]:
         """Table, key and former value (None: it was not there) of each write since the journal began."""
-        return ((table.name, key, before) for table, key, before in self._journal)
+        return [(table.name, key, before) for table, key, before in self._journal]
 
     def keep(self) -> None:
         """Everything in the journal stands; it becomes part of the next checkpoint."""

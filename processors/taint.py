@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
 from typing import NamedTuple
 
 from turngate.processors.ledger import Ledger
@@ -66,13 +65,12 @@ def arm(ledger: Ledger, agent: str, room: str, thread: str | None, bits: Bits) -
     key = (ledger.tenant, agent, room, thread or "")
     row = ledger.tables.taint.get(key) or Taint()
     ttl = ledger.policy(room).settings.interlock.taint_ttl
+    private, untrusted = (row.private_at, row.private_since), (row.untrusted_at, row.untrusted_since)
     if bits.private:
-        since = row.private_since if _live(ledger, row.private_at, ttl) else ledger.arrival
-        row = replace(row, private_at=ledger.now, private_since=since)
+        private = ledger.now, row.private_since if _live(ledger, row.private_at, ttl) else ledger.arrival
     if bits.untrusted:
-        since = row.untrusted_since if _live(ledger, row.untrusted_at, ttl) else ledger.arrival
-        row = replace(row, untrusted_at=ledger.now, untrusted_since=since)
-    ledger.tables.taint.put(key, row)
+        untrusted = ledger.now, row.untrusted_since if _live(ledger, row.untrusted_at, ttl) else ledger.arrival
+    ledger.tables.taint.put(key, Taint(*private, *untrusted))
 
 
 def of_conversation(ledger: Ledger, agent: str, room: str, thread: str | None) -> tuple[Bits, int]:

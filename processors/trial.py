@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from turngate.processors.actions import judge_action
 from turngate.processors.approvals import action_fingerprint, covering, known, turn_fingerprint
@@ -38,8 +39,7 @@ class Tried:
     until: tuple[int, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Exposure:
+class Exposure(NamedTuple):
     """All that a draft had: its refs, what they arm, what of that it read, and the refs that nobody has recorded.
 
     `seen`: what its turn saw, as a rendering that tells nothing else apart did.
@@ -61,8 +61,11 @@ def exposure(ledger: Ledger, draft: TurnDrafted) -> Exposure:
         whole = seen(ledger, draft, row, None)
         refs = everything(ledger, draft, row, whole[0])
         read, missing = of_refs(ledger, draft.agent, draft.room, [ref for ref in refs if ref not in changed])
-        more, gone = of_refs(ledger, draft.agent, draft.room, changed.intersection(refs))
-        known = ledger.exposure[draft.turn] = Exposure(whole, refs, read | more, read, (*missing, *sorted(gone)))
+        bits = read
+        if changed:
+            more, gone = of_refs(ledger, draft.agent, draft.room, sorted(changed))
+            bits, missing = read | more, (*missing, *gone)
+        known = ledger.exposure[draft.turn] = Exposure(whole, refs, bits, read, missing)
     return known
 
 

@@ -133,7 +133,8 @@ def mutations(draft: TurnDrafted) -> list[str]:
 
 def changed_only(draft: TurnDrafted) -> set[str]:
     """What a turn wrote or retired and did not read."""
-    return set(mutations(draft)) - set(_exposed(draft))
+    changed = mutations(draft)
+    return set(changed).difference(_exposed(draft)) if changed else set()
 
 
 def _exposed(draft: TurnDrafted) -> list[str]:
