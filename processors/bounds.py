@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import bisect
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 

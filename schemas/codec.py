@@ -13,7 +13,8 @@ from fastavro.schema import fingerprint, to_parsing_canonical_form
 from turngate.schemas.avro_schema import versions
 from turngate.schemas.catalog import RECORDS
 from turngate.schemas.inputs import Record
-from turngate.schemas.shapes import NAMESPACE
+from turngate.schemas.outputs import TurnAuthorized
+from turngate.schemas.shapes import NAMESPACE, Audience
 
 #: Avro single-object encoding: two magic bytes, then the little-endian CRC-64-AVRO fingerprint of the writer's schema.
 SINGLE_OBJECT = b"\xc3\x01"
@@ -78,6 +79,29 @@ def _known() -> tuple[dict[str, Any], dict[str, bytes], dict[bytes, _Schema]]:
 
 _NEWEST, _PREFIX, _BY_FINGERPRINT = _known()
 
+#: The one field that is large and the same in many records: whom a turn was let out to.
+_SHARED = "destination"
+#: Encoded destinations that are kept; one of 500 readers takes some 10 KB.
+_MOST_SHARED = 1_000
+
+
+def _parts(name: str, field: str) -> tuple[Any, Any, Any]:
+    """Schemas of what stands before a field, of the field, and of what stands after it.
+
+    A record in Avro is its fields one after the other, so the three together are the whole.
+    """
+    schema = wire_schema(versions(name)[-1])
+    fields = schema["fields"]
+    at = [f["name"] for f in fields].index(field)
+    known: dict[str, Any] = {}
+    before = fastavro.parse_schema({**schema, "name": f"{name}Before", "fields": fields[:at]}, named_schemas=known)
+    own = fastavro.parse_schema({"namespace": NAMESPACE, **fields[at]["type"]}, named_schemas=known)
+    after = fastavro.parse_schema({**schema, "name": f"{name}After", "fields": fields[at + 1 :]}, named_schemas=known)
+    return before, own, after
+
+
+_BEFORE, _OWN, _AFTER = _parts("TurnAuthorized", _SHARED)
+
 
 def writer_schema(name: str, schema: Any) -> Any:
     """A schema with which the record `name` was written, ready for reading.
@@ -98,10 +122,38 @@ class Codec:
 
     def __init__(self, registry: SchemaIds | None = None) -> None:
         self._registry = registry
+        self._shared: dict[int, tuple[Audience, bytes]] = {}
 
     def encode(self, record: Record) -> bytes:
         """The bytes of a record."""
+        if isinstance(record, TurnAuthorized):
+            return self._authorized(record)
         return self.encode_fields(type(record).__name__, record.model_dump(by_alias=True))
+
+    def _authorized(self, record: TurnAuthorized) -> bytes:
+        """The same bytes as for any record, but those of its destination are made once for each audience."""
+        out = io.BytesIO()
+        out.write(self._prefix("TurnAuthorized"))
+        fields = record.model_dump(by_alias=True, exclude={_SHARED})
+        fastavro.schemaless_writer(out, _BEFORE, fields, disable_tuple_notation=True)
+        out.write(self._destination(record.destination))
+        fastavro.schemaless_writer(out, _AFTER, fields, disable_tuple_notation=True)
+        return out.getvalue()
+
+    def _destination(self, audience: Audience) -> bytes:
+        known = self._shared.get(id(audience))  # which stays its own, since the audience is held here too
+        if known is None:
+            if len(self._shared) >= _MOST_SHARED:
+                self._shared.clear()
+            out = io.BytesIO()
+            fastavro.schemaless_writer(out, _OWN, audience.model_dump(by_alias=True), disable_tuple_notation=True)
+            known = self._shared[id(audience)] = (audience, out.getvalue())
+        return known[1]
+
+    def _prefix(self, name: str) -> bytes:
+        if self._registry is None:
+            return _PREFIX[name]
+        return CONFLUENT + self._registry.id_of(name).to_bytes(4, "big")
 
     def encode_fields(self, name: str, fields: Mapping[str, Any]) -> bytes:
         """The bytes of the record `name` with these fields, which are not validated beyond their Avro types.
@@ -110,10 +162,7 @@ class Codec:
         """
         out = io.BytesIO()
         schema = _NEWEST[name]
-        if self._registry is None:
-            out.write(_PREFIX[name])
-        else:
-            out.write(CONFLUENT + self._registry.id_of(name).to_bytes(4, "big"))
+        out.write(self._prefix(name))
         try:
             fastavro.schemaless_writer(out, schema, fields, strict_allow_default=True, disable_tuple_notation=True)
         except Exception as error:

@@ -58,6 +58,13 @@ def test_equal_records_have_equal_bytes(record: Record) -> None:
     assert SINGLE.encode(again) == SINGLE.encode(record)
 
 
+@given(st.lists(BY_RECORD["TurnAuthorized"], min_size=1, max_size=3))
+def test_a_destination_that_is_encoded_once_is_the_same_for_every_turn(records: list[Record]) -> None:
+    codec = Codec()
+    for record in (*records, *records):
+        assert codec.encode(record) == codec.encode_fields("TurnAuthorized", record.model_dump(by_alias=True))
+
+
 @settings(max_examples=300)
 @given(st.binary(max_size=200))
 def test_any_bytes_are_a_record_or_refused(data: bytes) -> None:
