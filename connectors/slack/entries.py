@@ -10,6 +10,7 @@ from typing import Any
 from turngate.connectors.slack.ids import EntryError, is_id, millis
 from turngate.connectors.slack.people import Account, Accounts
 from turngate.connectors.slack.quotes import quotes_of
+from turngate.schemas.metadata import named_in
 from turngate.schemas.shapes import AuthorKind, MemberKind
 
 JOINS = frozenset({"channel_join", "group_join"})
@@ -130,7 +131,7 @@ def _observed(entry: dict[str, Any], room: str, at: int, scene: Scene, last: int
         "thread": None if thread == entry["ts"] else thread,
         "author": author,
         "author_kind": kind.value,
-        "turn": None,
+        "turn": named_in(entry.get("metadata")) if kind is AuthorKind.SELF else None,
     }
     now: dict[str, Any] = {
         "text": text,
@@ -183,7 +184,11 @@ def _membership(entry: dict[str, Any], room: str, at: int, scene: Scene) -> Room
 
 
 def _logged(entry: dict[str, Any], subtype: str, room: str, at: int, scene: Scene) -> Iterator[RoomEvent]:
-    """An edit or a deletion out of the log that some exports keep. An edit into a tombstone is a deletion."""
+    """An edit or a deletion, as it happens or out of the log that some exports keep.
+
+    An edit into a tombstone is a deletion. Slack also reports a change where a link was unfurled or a reply counted:
+    what neither says nor quotes anything new is no edit.
+    """
     message = entry.get("message")
     of = message if isinstance(message, dict) else {}
     ts = entry.get("deleted_ts") if subtype == DELETED else of.get("ts")
@@ -191,9 +196,18 @@ def _logged(entry: dict[str, Any], subtype: str, room: str, at: int, scene: Scen
     if subtype == DELETED or of.get("subtype") == GONE:
         yield _deleted(room, str(ts), at, scene)
         return
+    before = entry.get("previous_message")
+    if isinstance(before, dict) and _says(before, room, scene) == _says(of, room, scene):
+        return
     now = {k: v for k, v in of.items() if k != "edited"}
     for event in _observed(now, room, at, scene, at):
         yield RoomEvent(event.record, at, event.topic, {**event.fields, "edited": True})
+
+
+def _says(entry: dict[str, Any], room: str, scene: Scene) -> object:
+    """What an entry says, shows and quotes."""
+    quotes = quotes_of({"ts": None, **entry}, room, scene.accounts.namespace, scene.rooms)
+    return [entry.get(name) for name in ("text", "blocks", "files")], quotes
 
 
 def _deleted(room: str, ts: str, at: int, scene: Scene) -> RoomEvent:

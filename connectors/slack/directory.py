@@ -1,0 +1,99 @@
+"""Decides what the listings so far tell of accounts and rooms, for events that tell less."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+
+from turngate.connectors.slack.installations import Installation
+from turngate.connectors.slack.people import SLACKBOT, Account
+from turngate.schemas.inputs import MembershipPage, Record
+from turngate.schemas.shapes import Member, MemberKind
+
+#: Tenant, agent and namespace of rooms that one installation lists.
+Place = tuple[str, str, str]
+
+
+class Directory:
+    """Every room that was listed, whom its last listing named, and who these accounts were."""
+
+    def __init__(self) -> None:
+        self._accounts: defaultdict[Place, dict[str, Member]] = defaultdict(dict)
+        self._rooms: defaultdict[Place, dict[str, tuple[str, set[str]]]] = defaultdict(dict)
+
+    def learn(self, record: Record) -> None:
+        """Take a record of `membership-refreshes` in."""
+        if not isinstance(record, MembershipPage):
+            return
+        namespace, _, _ = record.room.partition("/")
+        place = (record.tenant, record.agent, namespace)
+        refresh, users = self._rooms[place].get(record.room, ("", set[str]()))
+        if refresh != record.refresh and (record.error is None or not refresh):
+            refresh, users = record.refresh, set[str]()
+        self._rooms[place][record.room] = (refresh, users)
+        for member in record.members:
+            _, _, user = member.reader.partition("/")
+            users.add(user)
+            self._accounts[place][user] = member
+
+    def account(self, home: Installation, user: str) -> Member | None:
+        """An account as it was listed last."""
+        return self._accounts[_place(home)].get(user)
+
+    def forget(self, home: Installation, user: str) -> None:
+        """What was listed of an account holds no more."""
+        self._accounts[_place(home)].pop(user, None)
+
+    def rooms(self, home: Installation) -> list[str]:
+        """Every room that was listed or could not be."""
+        return list(self._rooms[_place(home)])
+
+    def rooms_with(self, home: Installation, user: str) -> list[str]:
+        """Those whose last listing named this account."""
+        return [room for room, (_, users) in self._rooms[_place(home)].items() if user in users]
+
+    def members(self, home: Installation, room: str) -> Iterable[str]:
+        """The accounts that the last listing of a room named."""
+        return tuple(self._rooms[_place(home)].get(room, ("", ()))[1])
+
+
+def _place(home: Installation) -> Place:
+    return (home.tenant, home.agent, home.namespace)
+
+
+class LiveAccounts:
+    """The accounts that an event is about (`people.Accounts`).
+
+    `shared`: whether the event says, or does not deny, that its conversation is another organisation's too. Who is not
+    established to be of this workspace is external, and who is not established to be a full member is none.
+    """
+
+    def __init__(self, home: Installation, directory: Directory, *, shared: bool) -> None:
+        self.team = home.team
+        self.namespace = home.namespace
+        self._home = home
+        self._directory = directory
+        self._shared = shared
+
+    def of(self, user: str, team: str | None = None) -> Account:
+        """The account of an id; `team`: the workspace that the event says it belongs to."""
+        if user == self._home.bot_user:
+            return Account(self.reader(user), MemberKind.SELF, listed=True, foreign=False)
+        if user == SLACKBOT:
+            return Account(self.reader(user), MemberKind.BOT, listed=True, foreign=False)
+        known = self._directory.account(self._home, user)
+        if known is not None and (team is None or f"slack:{team}" in _namespaces(known)):
+            return Account(known.reader, known.kind, listed=True, foreign=known.kind is MemberKind.EXTERNAL)
+        if team is None and self._shared:
+            return Account(self.reader(user), MemberKind.EXTERNAL, listed=False, foreign=False)
+        if team is not None and team != self.team:
+            return Account(f"slack:{team}/{user}", MemberKind.EXTERNAL, listed=False, foreign=True)
+        return Account(self.reader(user), MemberKind.GUEST, listed=False, foreign=False)
+
+    def reader(self, user: str) -> str:
+        """The reader id of an account of this workspace."""
+        return f"{self.namespace}/{user}"
+
+
+def _namespaces(member: Member) -> tuple[str, ...]:
+    return (member.reader.partition("/")[0], *member.workspaces)

@@ -1,0 +1,197 @@
+"""Decides which records an event of Slack's becomes (docs/slack.md has the table).
+
+Whatever changes who can read a conversation is an invalidation, never a listing: events are dropped, repeated and
+reordered. An event that cannot be read makes its conversation unknown.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from types import MappingProxyType
+from typing import Any
+
+from pydantic import ValidationError
+
+from turngate.connectors.slack.directory import Directory, LiveAccounts
+from turngate.connectors.slack.entries import RoomEvent, Scene, author_team, events_of
+from turngate.connectors.slack.ids import EntryError, is_id, millis
+from turngate.connectors.slack.installations import Installation
+from turngate.connectors.slack.members import member_of
+from turngate.connectors.slack.rooms import Odd
+from turngate.schemas.catalog import RECORDS
+from turngate.schemas.inputs import Record
+from turngate.schemas.shapes import MemberKind
+
+MESSAGES = frozenset({"message", "app_mention"})
+_MEMBERSHIP: MappingProxyType[str, str] = MappingProxyType(
+    {"member_joined_channel": "joined", "member_left_channel": "left"}
+)
+#: What makes a conversation's listings void (R-ROOM-5).
+_ROOM: MappingProxyType[str, str] = MappingProxyType(
+    {
+        **{f"{kind}_archive": "archived" for kind in ("channel", "group")},
+        **{f"{kind}_unarchive": "unarchived" for kind in ("channel", "group")},
+        **{f"{kind}_deleted": "deleted" for kind in ("channel", "group")},
+        **{f"{kind}_rename": "renamed" for kind in ("channel", "group")},
+        **{f"{kind}_left": "the agent's account left" for kind in ("channel", "group")},
+        **{f"{kind}_history_changed": "its history was changed" for kind in ("channel", "group", "im")},
+        **{f"shared_channel_invite_{what}": f"an invitation to share it was {what}" for what in
+           ("requested", "received", "approved", "accepted", "declined")},
+        "channel_shared": "shared",
+        "channel_unshared": "unshared",
+    }
+)  # fmt: skip
+#: What makes everything void that a workspace's app knew.
+_WORKSPACE: MappingProxyType[str, str] = MappingProxyType(
+    {
+        "tokens_revoked": "token revoked",
+        "app_uninstalled": "app uninstalled",
+        "team_access_granted": "access of workspaces changed",
+        "team_access_revoked": "access of workspaces changed",
+        "grid_migration_started": "the organisation is migrated",
+        "grid_migration_finished": "the organisation was migrated",
+        "external_org_migration_started": "another organisation is migrated",
+        "external_org_migration_finished": "another organisation was migrated",
+        "app_rate_limited": "events were left out by Slack",
+    }
+)
+#: An account in the room became a guest, or a full member, or was deactivated.
+ACCOUNT_CHANGED = "an account in it became something else"
+UNREADABLE = "an event that cannot be read"
+MISSED = "events may have been missed"
+
+
+def translate(envelope: Mapping[str, Any], home: Installation, directory: Directory, now: int) -> list[Record]:
+    """The records of an envelope that was sent to this installation. `now` (ms) is when, where it does not say so."""
+    inner = envelope.get("event")
+    event: Mapping[str, Any] = inner if isinstance(inner, dict) else envelope
+    try:
+        records = list(_records(envelope, event, home, directory, _moment(event, now)))
+        return [RECORDS[made.record].model_validate(made.fields) for made in records]
+    except (EntryError, ValidationError):
+        conversation = _conversation(event)
+        return [] if conversation is None else [changed(home, home.room(conversation), UNREADABLE, now)]
+
+
+def everything(home: Installation, directory: Directory, what: str, at: int) -> list[Record]:
+    """What is said of every room that this installation has listed."""
+    return [changed(home, room, what, at) for room in directory.rooms(home)]
+
+
+def changed(home: Installation, room: str, what: str, at: int) -> Record:
+    """A room became something else."""
+    fields = {"tenant": home.tenant, "at": at, "agent": home.agent, "room": room, "what": what}
+    return RECORDS["RoomChanged"].model_validate(fields)
+
+
+def account_of(event: Mapping[str, Any]) -> str | None:
+    """The account of which an event says that it changed."""
+    user = event.get("user")
+    account = user.get("id") if event.get("type") == "user_change" and isinstance(user, dict) else None
+    return str(account) if is_id(account) else None
+
+
+def _records(
+    envelope: Mapping[str, Any], event: Mapping[str, Any], home: Installation, directory: Directory, at: int
+) -> Iterator[RoomEvent]:
+    kind = str(event.get("type"))
+    accounts = LiveAccounts(home, directory, shared=envelope.get("is_ext_shared_channel") is not False)
+    scene = Scene(home.tenant, home.agent, accounts, frozenset())
+    if kind in MESSAGES:
+        for made in _of_message(event, scene):
+            yield _certain(made, home, directory)
+    elif kind in _MEMBERSHIP:
+        yield _certain(_membership(event, scene, _MEMBERSHIP[kind], at), home, directory)
+    elif kind == "channel_id_changed":
+        for name in ("old_channel_id", "new_channel_id"):
+            yield _changed(scene, event.get(name), "renamed id", at)
+    elif kind in _ROOM:
+        yield _changed(scene, _conversation(event), _ROOM[kind], at)
+    elif kind in _WORKSPACE:
+        for room in directory.rooms(home):
+            yield scene.event("RoomChanged", at, "membership-refreshes", room=room, what=_WORKSPACE[kind])
+    elif kind == "user_change":
+        for room in _rooms_of_changed(event, home, directory):
+            yield scene.event("RoomChanged", at, "membership-refreshes", room=room, what=ACCOUNT_CHANGED)
+
+
+def _of_message(event: Mapping[str, Any], scene: Scene) -> Iterator[RoomEvent]:
+    if event.get("subtype") == "message_replied":  # counts replies; these come by themselves
+        return
+    conversation = _conversation(event)
+    if conversation is None:
+        raise EntryError("channel is no id of Slack's")
+    when = millis(event.get("ts"))
+    yield from events_of(dict(event), conversation, scene, when)
+
+
+def _membership(event: Mapping[str, Any], scene: Scene, change: str, at: int) -> RoomEvent:
+    user, conversation = event.get("user"), _conversation(event)
+    if not is_id(user):
+        return _changed(scene, conversation, f"somebody {change}, and Slack does not say who", at)
+    account = scene.accounts.of(str(user), author_team({"team": event.get("team")}, scene.accounts.team))
+    if conversation is None:
+        raise EntryError("channel is no id of Slack's")
+    return scene.event(
+        "MembershipChanged",
+        at,
+        "membership-refreshes",
+        room=scene.room(conversation),
+        reader=account.reader,
+        kind=account.kind.value,
+        workspaces=[],
+        change=change,
+    )
+
+
+def _certain(made: RoomEvent, home: Installation, directory: Directory) -> RoomEvent:
+    """A join or leave, where it is known under which id the account is listed.
+
+    An account of an organisation has the id that `users.info` gives it, which an event does not tell. A leave under
+    another id would leave a reader in the room who is not there any more.
+    """
+    if made.record != "MembershipChanged" or made.fields["kind"] == MemberKind.SELF.value:
+        return made
+    user = str(made.fields["reader"]).partition("/")[2]
+    known = directory.account(home, user)
+    if known is not None and known.reader == made.fields["reader"]:
+        workspaces = list(known.workspaces) if made.fields["kind"] == MemberKind.MEMBER.value else []
+        return RoomEvent(made.record, made.at, made.topic, {**made.fields, "workspaces": workspaces})
+    if home.enterprise is None and known is None:
+        return made
+    fields = {name: made.fields[name] for name in ("tenant", "at", "agent", "room")}
+    what = f"somebody {made.fields['change']} whose id is not known yet"
+    return RoomEvent("RoomChanged", made.at, made.topic, {**fields, "what": what})
+
+
+def _changed(scene: Scene, conversation: object, what: str, at: int) -> RoomEvent:
+    if not is_id(conversation):
+        raise EntryError("channel is no id of Slack's")
+    return scene.event("RoomChanged", at, "membership-refreshes", room=scene.room(str(conversation)), what=what)
+
+
+def _rooms_of_changed(event: Mapping[str, Any], home: Installation, directory: Directory) -> list[str]:
+    """The rooms that listed an account as something that it is no more; nobody's status or picture is that."""
+    account, user = account_of(event), event.get("user")
+    if account is None or not isinstance(user, dict):
+        return []
+    try:
+        now = member_of(user, account, home)
+    except Odd:
+        now = None
+    known = directory.account(home, account)
+    same = known is not None and now == known and user.get("deleted") is not True
+    return [] if same else directory.rooms_with(home, account)
+
+
+def _conversation(event: Mapping[str, Any]) -> str | None:
+    channel = event.get("channel")
+    found = channel.get("id") if isinstance(channel, dict) else channel
+    return str(found) if is_id(found) else None
+
+
+def _moment(event: Mapping[str, Any], now: int) -> int:
+    try:
+        return millis(event.get("event_ts"), "event_ts")
+    except EntryError:
+        return now

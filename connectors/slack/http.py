@@ -1,0 +1,107 @@
+"""Decides what is answered to what comes over HTTP in Slack's name: 401, or 200 once it is on the log."""
+
+from __future__ import annotations
+
+import json
+import logging
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
+from urllib.parse import parse_qs
+
+from aiohttp import web
+
+from turngate.connectors.slack.installations import App, Installations
+from turngate.connectors.slack.intake import Intake, NotTaken
+from turngate.connectors.slack.signature import signed
+
+EVENTS, INTERACTIONS, COMMANDS = "/slack/events", "/slack/interactions", "/slack/commands"
+#: Bytes of a request.
+LARGEST = 1 << 20
+
+#: Takes a button's or a command's payload of an app, and gives what is answered; raises `NotTaken`.
+Answer = Callable[[str, Mapping[str, Any]], Awaitable[Mapping[str, Any] | None]]
+
+log = logging.getLogger(__name__)
+
+
+class EventsServer:
+    """The routes. `answer`: for interactions and slash commands; without it they are refused."""
+
+    def __init__(
+        self,
+        installations: Installations,
+        intake: Intake,
+        answer: Answer | None = None,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._apps = [app for app in installations.apps.values() if app.signing_secret is not None]
+        self._intake = intake
+        self._answer = answer
+        self._clock = clock
+
+    def application(self) -> web.Application:
+        """An application of aiohttp's."""
+        app = web.Application(client_max_size=LARGEST)
+        app.router.add_post(EVENTS, self._event)
+        app.router.add_get("/health", _healthy)
+        if self._answer is not None:
+            app.router.add_post(INTERACTIONS, self._form)
+            app.router.add_post(COMMANDS, self._form)
+        return app
+
+    async def _event(self, request: web.Request) -> web.Response:
+        body = await request.read()
+        app = self._signer(request.headers, body)
+        if app is None:
+            return web.Response(status=401)
+        try:
+            envelope = json.loads(body)
+        except (ValueError, RecursionError):
+            envelope = None
+        if not isinstance(envelope, dict):
+            return web.Response(status=400)
+        if envelope.get("type") == "url_verification":
+            return web.Response(text=str(envelope.get("challenge")))
+        if envelope.get("api_app_id") != app.id:
+            return web.Response(status=401)
+        return await _taken(self._intake.take(app.id, envelope))
+
+    async def _form(self, request: web.Request) -> web.Response:
+        body = await request.read()
+        app = self._signer(request.headers, body)
+        if app is None or self._answer is None:
+            return web.Response(status=401)
+        payload = form(body)
+        if payload is None:
+            return web.Response(status=400)
+        if payload.get("api_app_id") != app.id:
+            return web.Response(status=401)
+        return await _taken(self._answer(app.id, payload))
+
+    def _signer(self, headers: Mapping[str, str], body: bytes) -> App | None:
+        """The app whose secret signed this, whichever it names."""
+        now = self._clock()
+        return next((a for a in self._apps if signed(a.signing_secret or "", headers, body, now)), None)
+
+
+def form(body: bytes) -> dict[str, Any] | None:
+    """A button's payload, or the fields of a slash command; None where it is neither."""
+    try:
+        fields = {n: v[-1] for n, v in parse_qs(body.decode(), keep_blank_values=True, strict_parsing=True).items()}
+        payload = json.loads(fields["payload"]) if "payload" in fields else fields
+    except (ValueError, RecursionError):
+        return None
+    return payload if isinstance(payload, dict) else None
+
+
+async def _taken(work: Awaitable[Mapping[str, Any] | None]) -> web.Response:
+    try:
+        answer = await work
+    except NotTaken:
+        return web.Response(status=503)  # and Slack sends it again
+    return web.Response() if answer is None else web.json_response(dict(answer))
+
+
+async def _healthy(request: web.Request) -> web.Response:
+    return web.Response(text="ok")

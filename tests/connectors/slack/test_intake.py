@@ -1,0 +1,353 @@
+"""What Slack delivers is on the log once, and acknowledged when it is, over HTTP and over Socket Mode."""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+import json
+import time
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+from aiohttp import web
+
+from tests.connectors.slack.conftest import installed
+from tests.slack import Fault, Slack, Workspace
+from tests.slack.server import APP_TOKEN, SIGNING_SECRET, Answer, signed
+from turngate.connectors.slack import http, intake
+from turngate.connectors.slack.api import SlackApi
+from turngate.connectors.slack.directory import Directory
+from turngate.connectors.slack.http import EVENTS, INTERACTIONS, LARGEST, EventsServer
+from turngate.connectors.slack.installations import App, Installations
+from turngate.connectors.slack.intake import REMEMBERED, Intake, NotTaken
+from turngate.connectors.slack.listing import Listing
+from turngate.connectors.slack.socket import Socket
+from turngate.schemas.inputs import MessageObserved, Record, RoomChanged
+from turngate.schemas.shapes import Member
+from turngate.streams.log import LogError
+
+APPS = [App("A1", SIGNING_SECRET, APP_TOKEN), App("A2", "another secret")]
+
+
+class Log:
+    """What was appended; `broken` raises, `held` waits."""
+
+    def __init__(self) -> None:
+        self.records: list[Record] = []
+        self.broken: Exception | None = None
+        self.held: asyncio.Event | None = None
+        self.tried = asyncio.Event()
+
+    async def append(self, records: Sequence[Record]) -> None:
+        self.tried.set()
+        if self.held is not None:
+            await self.held.wait()
+        if self.broken is not None:
+            raise self.broken
+        self.records += records
+
+    def texts(self) -> list[str | None]:
+        return [r.text for r in self.records if isinstance(r, MessageObserved)]
+
+
+@pytest.fixture
+def log() -> Log:
+    return Log()
+
+
+@pytest.fixture
+def directory() -> Directory:
+    return Directory()
+
+
+@pytest.fixture
+def installations(acme: Workspace) -> Installations:
+    return Installations(APPS, [installed(acme)])
+
+
+@pytest.fixture
+async def taking(installations: Installations, directory: Directory, log: Log) -> Intake:
+    return Intake(installations, directory, log.append)
+
+
+Post = Callable[..., Any]
+
+
+@asynccontextmanager
+async def served(server: EventsServer) -> AsyncIterator[str]:
+    runner = web.AppRunner(server.application(), access_log=None)
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", 0).start()
+    try:
+        yield f"http://127.0.0.1:{runner.addresses[0][1]}"
+    finally:
+        await runner.cleanup()
+
+
+@pytest.fixture
+async def post(slack: Slack, installations: Installations, taking: Intake) -> AsyncIterator[Post]:
+    async with served(EventsServer(installations, taking)) as url:
+
+        async def posted(envelope: Any, path: str = EVENTS, **more: Any) -> Answer:
+            return await asyncio.to_thread(slack.post, envelope, url + path, **more)
+
+        yield posted
+
+
+@pytest.fixture
+def message(slack: Slack, acme: Workspace) -> dict[str, Any]:
+    slack.say(slack.channel("C1", acme, ["UBOT", "UALEX"]), "UALEX", "hello")
+    return slack.queue.pop()
+
+
+async def test_an_event_is_on_the_log_when_it_is_acknowledged(post: Post, log: Log, message: dict[str, Any]) -> None:
+    answer = await post(message)
+    assert (answer.status, answer.body, log.texts()) == (200, "", ["hello"])
+
+
+async def test_the_url_is_verified(post: Post) -> None:
+    answer = await post({"type": "url_verification", "challenge": "3eZbrw1a", "token": "x"})
+    assert (answer.status, answer.body) == (200, "3eZbrw1a")
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"X_Slack_Signature": "v0=00"},
+        {"X_Slack_Signature": ""},
+        {"X_Slack_Signature": "v0=\xe9"},
+        {"X_Slack_Request_Timestamp": ""},
+        {"X_Slack_Request_Timestamp": "soon"},
+        {"X_Slack_Request_Timestamp": "-1"},
+        {"X_Slack_Request_Timestamp": "9" * 30},
+    ],
+)
+async def test_a_request_that_is_not_slacks_is_refused(
+    post: Post, log: Log, message: dict[str, Any], headers: dict[str, str]
+) -> None:
+    assert (await post(message, **headers)).status == 401
+    assert (await post({"type": "url_verification", "challenge": "x"}, **headers)).status == 401
+    assert log.records == []
+    assert (await post(message)).status == 200  # the twin that is
+
+
+@pytest.mark.parametrize(("late", "status"), [(-299, 200), (299, 200), (-310, 401), (310, 401)])
+async def test_a_request_is_good_for_five_minutes(post: Post, message: dict[str, Any], late: int, status: int) -> None:
+    headers = signed(json.dumps(message).encode(), at=time.time() + late)
+    answer = await post(message, **{name.replace("-", "_"): value for name, value in headers.items()})
+    assert answer.status == status
+
+
+async def test_a_body_that_is_not_utf_8_and_another_secret(post: Post) -> None:
+    assert (await post(b"\xff\xfe", X_Slack_Signature="v0=1")).status == 401
+    assert (await post(b"\xff\xfe")).status == 400
+    assert (await post(b"[]")).status == 400
+    assert (await post(b"x" * (LARGEST + 1))).status == 413
+
+
+async def test_an_app_speaks_for_itself_alone(post: Post, log: Log, message: dict[str, Any]) -> None:
+    body = json.dumps(message).encode()
+    by_another = {n.replace("-", "_"): v for n, v in signed(body, "another secret").items()}
+    assert (await post(message, **by_another)).status == 401
+    assert log.records == []
+
+
+async def test_what_is_not_on_the_log_is_not_acknowledged(post: Post, log: Log, message: dict[str, Any]) -> None:
+    log.broken = LogError("no broker answers")
+    assert (await post(message)).status == 503
+    log.broken = None
+    answers = [await post(message, X_Slack_Retry_Num=str(n), X_Slack_Retry_Reason="http_error") for n in (1, 2)]
+    assert ([a.status for a in answers], log.texts()) == ([200, 200], ["hello"])
+
+
+async def test_slack_is_answered_within_three_seconds(
+    post: Post, log: Log, message: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert intake.ACKNOWLEDGED_WITHIN < 3
+    monkeypatch.setattr(intake, "ACKNOWLEDGED_WITHIN", 0.1)
+    log.held = asyncio.Event()
+    answer = await post(message)
+    assert (answer.status, answer.seconds < 3, log.records) == (503, True, [])
+    log.held.set()
+    assert (await post(message)).status == 200  # the one under way is this one
+    assert log.texts() == ["hello"]
+
+
+async def test_an_event_is_taken_once(taking: Intake, log: Log, message: dict[str, Any]) -> None:
+    mention = copy.deepcopy(message)
+    mention["event"]["type"], mention["event_id"] = "app_mention", "Ev-other"
+    log.held = asyncio.Event()
+    all_of_them = asyncio.gather(*(taking.take("A1", e) for e in (message, message, mention)))
+    log.held.set()
+    await all_of_them
+    await taking.take("A1", mention)
+    assert log.texts() == ["hello"]
+
+
+async def test_two_apps_may_see_the_same_event_id(acme: Workspace, log: Log, message: dict[str, Any]) -> None:
+    mine, other = installed(acme), installed(acme, "scout")
+    installations = Installations(APPS, [mine, type(other)(**{**_fields(other), "app": "A2"})])
+    taking = Intake(installations, Directory(), log.append)
+    await taking.take("A1", message)
+    await taking.take("A2", message)
+    assert [getattr(r, "agent", None) for r in log.records] == ["mesh", "scout"]
+
+
+async def test_edits_and_deletions_are_not_taken_for_their_message(
+    slack: Slack, acme: Workspace, taking: Intake, log: Log
+) -> None:
+    room = slack.channel("C1", acme, ["UBOT", "UALEX"])
+    ts = slack.say(room, "UALEX", "one")
+    slack.edit(room, ts, "two")
+    slack.edit(room, ts, "three")
+    slack.delete(room, ts)
+    for envelope in [*slack.queue, *reversed(slack.queue)]:
+        await taking.take("A1", envelope)
+    assert [type(r).__name__ for r in log.records] == [*["MessageObserved"] * 3, "MessageDeleted"]
+
+
+async def test_what_is_remembered_is_forgotten_after_slack_has_given_up(
+    installations: Installations, log: Log, message: dict[str, Any]
+) -> None:
+    now = [0.0]
+    taking = Intake(installations, Directory(), log.append, clock=lambda: now[0])
+    for now[0], said in ((0.0, 1), (REMEMBERED - 1, 1), (REMEMBERED, 2)):
+        await taking.take("A1", message)
+        assert len(log.texts()) == said
+    assert REMEMBERED > 6 * 60
+
+
+async def test_an_event_of_a_workspace_that_is_not_installed_is_acknowledged_and_left(
+    slack: Slack, taking: Intake, log: Log
+) -> None:
+    other = slack.workspace("T2", bot="UBOT2")
+    await taking.take("A1", slack.tell(other, {"type": "channel_archive", "channel": "C9"}))
+    assert log.records == []
+
+
+async def test_an_event_of_a_shared_channel_is_for_whom_it_was_sent(
+    slack: Slack, acme: Workspace, taking: Intake, log: Log, message: dict[str, Any]
+) -> None:
+    await taking.take("A1", message | {"team_id": "T9", "context_team_id": "T9"})
+    assert [getattr(r, "room", None) for r in log.records] == ["slack:T1/C1"]
+
+
+async def test_an_account_that_changed_is_no_longer_taken_for_what_it_was(
+    slack: Slack, acme: Workspace, taking: Intake, directory: Directory, log: Log
+) -> None:
+    room = slack.channel("C1", acme, ["UBOT"])
+    for page in Listing(installed(acme), "C2", 1, members=(Member(reader="slack:T1/UALEX"),)).pages(1):
+        directory.learn(page)
+    user = acme.user("UALEX", guest=True).json("T1", None)
+    await taking.take("A1", slack.tell(acme, {"type": "user_change", "user": user}))
+    slack.join(room, "UALEX")
+    await taking.take("A1", slack.queue[-1])
+    changed, joined = log.records
+    assert isinstance(changed, RoomChanged)
+    assert (changed.room, getattr(joined, "kind", None)) == ("slack:T1/C2", "guest")
+
+
+async def test_buttons_and_commands_are_handed_on(installations: Installations, taking: Intake, slack: Slack) -> None:
+    came: list[Mapping[str, Any]] = []
+
+    async def answer(app: str, payload: Mapping[str, Any]) -> Mapping[str, Any] | None:
+        came.append(payload)
+        if payload.get("text") == "busy":
+            raise NotTaken
+        return {"text": "done"} if payload.get("command") else None
+
+    form = "application/x-www-form-urlencoded"
+    async with served(EventsServer(installations, taking, answer)) as url:
+
+        async def posted(body: bytes, path: str) -> tuple[int, str]:
+            found = await asyncio.to_thread(slack.post, body, url + path, kind=form)
+            return found.status, found.body
+
+        button = b'payload={"type": "block_actions", "api_app_id": "A1"}'
+        assert await posted(button, INTERACTIONS) == (200, "")
+        assert await posted(b"command=/turngate&text=link&api_app_id=A1", http.COMMANDS) == (200, '{"text": "done"}')
+        assert (await posted(b"command=/turngate&text=busy&api_app_id=A1", http.COMMANDS))[0] == 503
+        assert (await posted(b"command=/turngate&api_app_id=A2", http.COMMANDS))[0] == 401
+        assert (await posted(b"payload={", INTERACTIONS))[0] == 400
+    assert [p.get("type", p.get("text")) for p in came] == ["block_actions", "link", "busy"]
+
+
+async def test_what_socket_mode_brings_is_acknowledged_once_it_is_on_the_log(
+    slack: Slack, taking: Intake, log: Log, message: dict[str, Any]
+) -> None:
+    async with socket_of(slack, taking):
+        log.broken = LogError("no broker answers")
+        envelope = await asyncio.to_thread(slack.push, message)
+        await log.tried.wait()
+        log.broken = None
+        assert await asyncio.to_thread(slack.push_again) == 1  # it was not acknowledged
+        await asyncio.to_thread(slack.wait_acknowledged, envelope)
+        assert log.texts() == ["hello"]
+        assert await asyncio.to_thread(slack.push_again) == 0
+
+
+async def test_socket_mode_keeps_the_order(slack: Slack, acme: Workspace, taking: Intake, log: Log) -> None:
+    room = slack.channel("C1", acme, ["UBOT", "UALEX"])
+    async with socket_of(slack, taking):
+        sent = []
+        for number in range(50):
+            slack.say(room, "UALEX", str(number))
+            sent.append(await asyncio.to_thread(slack.push, slack.queue[-1]))
+        await asyncio.to_thread(slack.wait_acknowledged, sent[-1])
+    assert log.texts() == [str(number) for number in range(50)]
+
+
+@pytest.mark.parametrize("fault", [None, Fault.RATE_LIMITED, Fault.UNAVAILABLE, "internal_error"])
+async def test_a_connection_that_ends_is_followed_by_another(
+    slack: Slack, acme: Workspace, taking: Intake, log: Log, message: dict[str, Any], fault: Fault | str | None
+) -> None:
+    slack.retry_after = 0.1
+    async with socket_of(slack, taking):
+        if fault is not None:
+            slack.fail("apps.connections.open", fault)
+        await asyncio.to_thread(slack.disconnect)
+        envelope = await asyncio.to_thread(slack.push, message)
+        await asyncio.to_thread(slack.wait_acknowledged, envelope)
+    assert log.texts() == ["hello"]
+    assert not [r for r in log.records if isinstance(r, RoomChanged)]
+
+
+async def test_a_gap_makes_every_room_unknown(
+    slack: Slack, acme: Workspace, taking: Intake, directory: Directory, log: Log, message: dict[str, Any]
+) -> None:
+    for page in Listing(installed(acme), "C1", 1, members=(Member(reader="slack:T1/UALEX"),)).pages(1):
+        directory.learn(page)
+    now = [0.0]
+    async with socket_of(slack, taking, clock=lambda: now[0]):
+        await asyncio.to_thread(slack.wait_acknowledged, await asyncio.to_thread(slack.push, message))
+        assert not [r for r in log.records if isinstance(r, RoomChanged)]
+        slack.fail("apps.connections.open", "internal_error")
+        await asyncio.to_thread(slack.disconnect)
+        calls = len(slack.called("apps.connections.open"))
+        await asyncio.to_thread(slack.wait, lambda: len(slack.called("apps.connections.open")) > calls, "attempt")
+        now[0] = 60.0
+        again = await asyncio.to_thread(slack.push, message | {"event_id": "Ev9"})
+        await asyncio.to_thread(slack.wait_acknowledged, again)
+    assert [r.room for r in log.records if isinstance(r, RoomChanged)] == ["slack:T1/C1"]
+
+
+@asynccontextmanager
+async def socket_of(slack: Slack, taking: Intake, **more: Any) -> AsyncIterator[None]:
+    async with SlackApi(slack.url) as api:
+        socket = Socket(api, APPS[0], taking, **more)
+        running = asyncio.create_task(socket.run())
+        ready = asyncio.create_task(socket.ready.wait())
+        try:
+            await asyncio.wait([ready, running], return_when=asyncio.FIRST_COMPLETED)
+            assert not running.done()
+            yield
+        finally:
+            for task in (running, ready):
+                task.cancel()
+            await asyncio.gather(running, ready, return_exceptions=True)
+
+
+def _fields(home: Any) -> dict[str, Any]:
+    return {name: getattr(home, name) for name in home.__slots__}
