@@ -100,5 +100,8 @@ class Claims(Protocol):
         `sending` or `uncertain`. What has ended otherwise stays as it is.
         """
 
+    async def read(self, key: Key) -> Claim:
+        """The claim as it stands. Raises `LookupError` where there is none."""
+
     async def uncertain(self, since: int) -> list[Claim]:
         """What was claimed at or after this time and is uncertain."""

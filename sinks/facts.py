@@ -23,6 +23,9 @@ from turngate.schemas.outputs import GrantChanged, GrantState, TurnDecided, Verd
 from turngate.schemas.policy import Policy, PolicyInvalid, parse_policy
 from turngate.schemas.shapes import Code
 
+#: What is read for them: from the beginning, or only of late.
+WHOLE = ("policies", "operator-commands", "grants", "identity-proofs")
+LATE = ("membership-refreshes", "turn-verdicts")
 #: Milliseconds for which events of rooms are remembered; no listing older than this decides anything.
 KEPT_MS = 3_600_000
 #: Decisions of which the policy is remembered, and turns of which it is that they have ended.
@@ -39,9 +42,10 @@ class _Proof:
 
 
 class Facts:
-    """What was said on `policies`, `operator-commands`, `grants`, `identity-proofs`, `membership-refreshes` and
-    `turn-verdicts`, of every tenant. Of a grant or proof that began before the topics do, only its end is looked for:
-    it was live when the turn was authorized.
+    """What was said on `WHOLE` and `LATE`, of every tenant.
+
+    Of a grant or a proof only the end is looked for: it was live when the turn was authorized, and its beginning may
+    lie farther back than its topic does.
     """
 
     def __init__(self) -> None:

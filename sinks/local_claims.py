@@ -52,6 +52,11 @@ class LocalClaims:
             _run(db, rows.END, given)
             return rows.claim_of(_run(db, rows.READ, given).fetchone())
 
+    async def read(self, key: Key) -> Claim:
+        """See `Claims`."""
+        with self._log.database() as db:
+            return rows.claim_of(_run(db, rows.READ, rows.named(key)).fetchone())
+
     async def uncertain(self, since: int) -> list[Claim]:
         """See `Claims`."""
         with self._log.database() as db:

@@ -64,6 +64,11 @@ class PostgresClaims:
         _, found = await self._run(rows.END, given, rows.READ)
         return rows.claim_of(found[0] if found else None)
 
+    async def read(self, key: Key) -> Claim:
+        """See `Claims`."""
+        _, found = await self._run("SELECT 1", rows.named(key), rows.READ)
+        return rows.claim_of(found[0] if found else None)
+
     async def uncertain(self, since: int) -> list[Claim]:
         """See `Claims`."""
         _, found = await self._run("SELECT 1", {"since": since}, rows.UNCERTAIN)

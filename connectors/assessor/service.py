@@ -18,7 +18,6 @@ from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, ConsumerRebalanceListen
 from aiokafka.errors import CommitFailedError, IllegalStateError, KafkaConnectionError, KafkaError
 
 from turngate.connectors.assessor.assessment import UNCERTAIN, Assess, Wanted
-from turngate.connectors.assessor.progress import Progress
 from turngate.schemas.authority import Role
 from turngate.schemas.codec import Codec, Undecodable
 from turngate.schemas.inputs import MemoryWrite
@@ -27,6 +26,7 @@ from turngate.streams.kafka.clients import plain_producer
 from turngate.streams.kafka.reading import Start, follow, unreachable
 from turngate.streams.kafka.settings import KafkaSettings
 from turngate.streams.log import LogError
+from turngate.streams.progress import Progress
 
 #: Where memory writes lie; their assessments go to the first.
 WRITES = ("memory-writes", "operator-commands")
@@ -61,7 +61,7 @@ class Assessor:
         self._assess = assess
         self._names = Names() if names is None else names
         self._wanted = Wanted()
-        self._progress = Progress()
+        self._progress: Progress[TopicPartition] = Progress()
         self._tasks: set[asyncio.Task[None]] = set()
         self._assigned = False
         #: Set when partitions were assigned for the first time: from now on every write is seen, whatever is restarted.

@@ -8,6 +8,7 @@ Whoever calls sees what failed, and whether it may have been done all the same.
 from __future__ import annotations
 
 import asyncio
+import logging
 import re
 import time
 from collections.abc import Mapping
@@ -30,6 +31,10 @@ _CODE = re.compile(r"[a-z0-9_]{1,64}")
 _MAYBE_DONE = frozenset({"fatal_error", "internal_error", "request_timeout", "service_unavailable"})
 #: Methods that change something; their arguments go as JSON. Reading methods know no JSON.
 _WRITING = frozenset({"chat.postMessage", "chat.postEphemeral", "chat.update", "conversations.open"})
+
+#: The SDK writes whole questions and answers into its log; nothing of ours says more than a method and a code.
+_sdk_log = logging.getLogger(f"{__name__}.sdk")
+_sdk_log.setLevel(logging.CRITICAL)
 
 
 class CallFailed(Exception):
@@ -100,6 +105,8 @@ class SlackApi:
                     answer = await client.api_call(method, http_verb="GET", params=_form(given))
         except SlackApiError as error:
             raise _refused(method, error, write) from None
+        except aiohttp.ClientConnectorError:  # there was no connection, so nothing was asked
+            raise CallFailed(method, "unreachable", done=False) from None
         except (SlackClientError, aiohttp.ClientError, TimeoutError, OSError, ValueError) as error:
             code = "timeout" if isinstance(error, TimeoutError) else "connection_failed"
             raise CallFailed(method, code, done=write) from None
@@ -110,7 +117,7 @@ class SlackApi:
     def _client(self, token: str) -> AsyncWebClient:
         client = self._clients.get(token)
         if client is None:
-            client = AsyncWebClient(token, self._base_url, session=self._session, retry_handlers=[])
+            client = AsyncWebClient(token, self._base_url, session=self._session, retry_handlers=[], logger=_sdk_log)
             if not self._base_url.startswith("https://"):
                 client.proxy = None  # a proxy of the environment, which has no exception for loopback
             self._clients[token] = client

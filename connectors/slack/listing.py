@@ -74,7 +74,7 @@ async def list_room(api: SlackApi, people: People, home: Installation, conversat
 #: What may be over when it is looked at again.
 _PASSING = frozenset({"changed_meanwhile", "members_missing"})
 _NO_ANSWER = ("timeout", "connection_failed", "no_answer", "http_5", "ratelimited", "fatal_error", "internal_error")
-_NO_ANSWER_EITHER = ("service_unavailable", "request_timeout", "fetch_members_failed")
+_NO_ANSWER_EITHER = ("unreachable", "service_unavailable", "request_timeout", "fetch_members_failed")
 
 
 def _worth_it(failed: CallFailed) -> float | None:

@@ -66,6 +66,9 @@ async def test_what_is_claimed_is_sent_and_recorded_with_all_that_was_said(claim
     assert await claims.begin(key, "a")
     ended = await claims.end(key, "a", State.SENT, MESSAGE)
     assert (ended.state, ended.message, ended.reasons) == (State.SENT, MESSAGE, ())
+    assert await claims.read(key) == ended
+    with pytest.raises(LookupError):
+        await claims.read(Key(key.tenant, Kind.TURN, "another"))
 
 
 async def test_what_nobody_has_begun_to_send_is_taken_over(claims: Claims, key: Key) -> None:

@@ -6,7 +6,7 @@ from aiokafka import TopicPartition
 from hypothesis import given
 from hypothesis import strategies as st
 
-from turngate.connectors.assessor.progress import Progress
+from turngate.streams.progress import Progress
 
 HERE, THERE = TopicPartition("memory-writes", 0), TopicPartition("memory-writes", 1)
 
@@ -14,7 +14,7 @@ HERE, THERE = TopicPartition("memory-writes", 0), TopicPartition("memory-writes"
 @given(st.integers(0, 12), st.data())
 def test_what_is_committed_is_done(count: int, data: st.DataObject) -> None:
     offsets = list(range(0, 3 * count, 3))  # gaps, as a broker's control records leave
-    progress = Progress()
+    progress: Progress[TopicPartition] = Progress()
     for offset in offsets:
         progress.begin(HERE, offset)
     under_way = set(offsets)
@@ -29,7 +29,7 @@ def test_what_is_committed_is_done(count: int, data: st.DataObject) -> None:
 
 
 def test_partitions_do_not_wait_for_one_another() -> None:
-    progress = Progress()
+    progress: Progress[TopicPartition] = Progress()
     progress.begin(HERE, 0)
     progress.begin(THERE, 5)
     progress.end(THERE, 5)
@@ -37,7 +37,7 @@ def test_partitions_do_not_wait_for_one_another() -> None:
 
 
 def test_of_a_partition_that_is_lost_nothing_is_committed() -> None:
-    progress = Progress()
+    progress: Progress[TopicPartition] = Progress()
     progress.begin(HERE, 0)
     progress.begin(HERE, 1)
     progress.end(HERE, 0)

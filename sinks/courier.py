@@ -1,0 +1,99 @@
+"""Decides which records of the outputs are something to send, in which order that is done, and when each is dealt with.
+
+What goes to one room goes in the order in which it was decided; rooms do not wait for one another.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+from turngate.schemas.codec import Codec, Undecodable
+from turngate.schemas.outputs import TurnAuthorized
+from turngate.sinks.delivery import Delivery
+from turngate.streams.log import LogError, Message
+from turngate.streams.progress import Progress
+
+#: Topics of which something is sent.
+OUTPUTS = ("outbound",)
+#: What is under way at once; further records wait on the log.
+AT_ONCE = 256
+#: Partition of a topic.
+At = tuple[str, int]
+Job = Callable[[], Awaitable[object]]
+
+
+class Courier:
+    """Takes up records of `OUTPUTS`, and says how far all of them are dealt with."""
+
+    def __init__(self, delivery: Delivery, codec: Codec) -> None:
+        self.progress: Progress[At] = Progress()
+        self._delivery = delivery
+        self._codec = codec
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._last: dict[str, asyncio.Task[None]] = {}
+
+    async def take(self, message: Message) -> None:
+        """Begin what a record asks for; where too much is under way, wait for some of it first.
+
+        Raises `LogError` for a record that cannot be read, and whatever an earlier one has come to that is no outcome.
+        """
+        at = (message.topic, message.partition)
+        self.progress.begin(at, message.offset)
+        found = self._job(message)
+        if found is None:
+            self.progress.end(at, message.offset)
+            return
+        while len(self._tasks) >= AT_ONCE:
+            await asyncio.wait(self._tasks, return_when=asyncio.FIRST_COMPLETED)
+            self.failures()
+        lane, job = found
+        task = asyncio.create_task(self._run(self._last.get(lane), job, at, message.offset))
+        self._last[lane] = task
+        self._tasks.add(task)
+        task.add_done_callback(lambda done: self._last.pop(lane) if self._last.get(lane) is done else None)
+
+    def drop(self, topic: str, partition: int) -> None:
+        """A partition is somebody else's: what is under way is finished, and not counted."""
+        self.progress.drop((topic, partition))
+
+    def failures(self) -> None:
+        """Raise what a finished task raised; its record is then taken up again after a restart."""
+        done = {task for task in self._tasks if task.done()}
+        self._tasks -= done
+        for task in done:
+            task.result()
+
+    async def finish(self) -> None:
+        """Wait until nothing is under way."""
+        while self._tasks:
+            await asyncio.wait(self._tasks)
+            self.failures()
+
+    async def stop(self, patience: float) -> None:
+        """Let what is under way end for so many seconds, and break off the rest: that is found again as it stood."""
+        if self._tasks:
+            await asyncio.wait(self._tasks, timeout=patience)
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self._delivery.stop()
+
+    async def _run(self, before: asyncio.Task[None] | None, job: Job, at: At, offset: int) -> None:
+        if before is not None:
+            await asyncio.wait([before])
+        await job()
+        self.progress.end(at, offset)
+
+    def _job(self, message: Message) -> tuple[str, Job] | None:
+        try:
+            record = self._codec.decode(message.value)
+        except Undecodable:
+            raise LogError(
+                f"{message.topic}[{message.partition}]: the record at {message.offset} cannot be read: is this version "
+                "older than the workers', or is a schema registry in use that is not named here?"
+            ) from None
+        read_at = self._delivery.now()
+        if isinstance(record, TurnAuthorized):
+            return f"{record.tenant} {record.room}", lambda: self._delivery.turn(record, read_at)
+        return None

@@ -1,0 +1,239 @@
+"""Decides how a turn goes from authorized to a final record: claimed, listed, checked, sent once (rules DLV)."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+import uuid
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import TypeVar
+
+from turngate.schemas.inputs import TurnDelivered
+from turngate.schemas.metadata import NOTE, TURN
+from turngate.schemas.outputs import TurnAuthorized
+from turngate.schemas.shapes import Code, Reason
+from turngate.sinks.check import against, needs_listing
+from turngate.sinks.claims import Claim, Claims, ClaimsUnavailable, Key, Kind, Place, State
+from turngate.sinks.listings import Listings
+from turngate.sinks.ports import Connector, Journal, Listed, NotPosted, Posted, Said
+
+#: Milliseconds for which something without an end of its own is tried again after it was authorized.
+WORTH_MS = 60_000
+#: Milliseconds before its claim from which on a message is looked for: two machines' clocks.
+LOOK_BACK_MS = 300_000
+#: Milliseconds for which, after a restart, what is uncertain is still looked for.
+REMEMBERED_MS = 86_400_000
+DELIVERIES = "deliveries"
+NOT_CONFIRMED = (Reason(code=Code.NOT_CONFIRMED),)
+
+log = logging.getLogger(__name__)
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Patience:
+    """Seconds. `looks`: after which what is uncertain is looked for again; `claims`: between tries of a database."""
+
+    looks: Sequence[float] = (2, 10, 60, 600)
+    claims: float = 0.5
+    #: The least between two tries.
+    retry: float = 0.2
+    #: For which somebody else may be sending what is found under way: no call takes longer.
+    sending: float = 12.0
+
+
+@dataclass(frozen=True, slots=True)
+class Errand:
+    """Something to be sent once: what there is one claim of, where it goes, and what is said.
+
+    `until` (ms): not worth trying again after that. `against` says, from the room's listing (None: none is needed) and
+    the time at which it had not begun, what stands against sending it now.
+    """
+
+    key: Key
+    place: Place
+    said: Said
+    until: int
+    lists: bool
+    against: Callable[[Listed | None, int], tuple[Reason, ...]]
+
+
+def now_ms() -> int:
+    """This machine's time, in milliseconds since the epoch."""
+    return time.time_ns() // 1_000_000
+
+
+class Delivery:
+    """Sends what was authorized in a connector's rooms, and records what became of it."""
+
+    def __init__(
+        self,
+        journal: Journal,
+        claims: Claims,
+        connector: Connector,
+        clock: Callable[[], int] = now_ms,
+        patience: Patience | None = None,
+    ) -> None:
+        self._journal = journal
+        self._claims = claims
+        self._connector = connector
+        self._clock = clock
+        self._patience = Patience() if patience is None else patience
+        self._listings = Listings(connector, journal, clock)
+        self._looking: set[asyncio.Task[None]] = set()
+
+    def now(self) -> int:
+        """The time by the clock that listings are begun by, in milliseconds."""
+        return self._clock()
+
+    async def turn(self, turn: TurnAuthorized, read_at: int) -> None:
+        """Deliver a turn that was read at `read_at`; when this returns, what became of it is recorded.
+
+        A turn that carries an action is recorded by whoever executes that, and its text is not said here.
+        """
+        if not self._connector.serves(turn.room) or turn.text is None or turn.action is not None:
+            return
+        errand = Errand(
+            key=Key(turn.tenant, Kind.TURN, turn.turn),
+            place=Place(turn.agent, turn.room, turn.thread),
+            said=Said(turn.text, TURN, turn.turn, turn.broadcast),
+            until=turn.at + WORTH_MS if turn.valid_until is None else turn.valid_until,
+            lists=needs_listing(turn),
+            against=lambda listed, since: against(
+                turn, None if listed is None else listed.pages, self._journal.facts, self._clock(), since
+            ),
+        )
+        await self.send(errand, read_at)
+
+    async def send(self, errand: Errand, read_at: int) -> Claim:
+        """Send something unless it was, or something stands against it; the claim as it then stands.
+
+        A room's listing must have begun after `read_at`.
+        """
+        while True:
+            owner = uuid.uuid4().hex
+            taken = await self._insist(partial(self._claims.take, errand.key, errand.place, owner, read_at))
+            if taken.state is not State.CLAIMED:
+                return await self._found(taken)
+            claim = await self._attempt(errand, owner, read_at)
+            if isinstance(claim, Claim):
+                return await self._recorded(claim)
+            await asyncio.sleep(claim)
+            read_at = self._clock()  # what was listed before the wait says nothing any more
+
+    async def resume(self) -> None:
+        """Look for what was uncertain when this, or another process, was stopped."""
+        for claim in await self._insist(lambda: self._claims.uncertain(self._clock() - REMEMBERED_MS)):
+            if self._connector.serves(claim.place.room):
+                self._look_later(claim)
+
+    async def stop(self) -> None:
+        """Look for nothing any more."""
+        for task in self._looking:
+            task.cancel()
+        await asyncio.gather(*self._looking, return_exceptions=True)
+
+    async def _attempt(self, errand: Errand, owner: str, read_at: int) -> Claim | float:
+        """One try: the claim as it then stands, or after how many seconds there is to be another."""
+        listed = await self._listed(errand, read_at) if errand.lists else None
+        if not await self._journal.reach_end(errand.key.tenant):
+            if self._clock() < errand.until:
+                return self._patience.retry
+            return await self._end(errand, owner, State.WITHHELD, (Reason(code=Code.BARRIER_LATE),))
+        found = errand.against(listed, read_at)
+        if not found:
+            if not await self._insist(lambda: self._claims.begin(errand.key, owner)):
+                return await self._insist(lambda: self._claims.read(errand.key))  # somebody else has taken it over
+            found = errand.against(listed, read_at)  # the claims may have been slow
+        if found:
+            return await self._end(errand, owner, State.WITHHELD, found)
+        match await self._connector.post(errand.key.tenant, errand.place, errand.said):
+            case Posted(message):
+                return await self._end(errand, owner, State.SENT, message=message)
+            case NotPosted(reason, wait) if wait is None or self._clock() + wait * 1000 >= errand.until:
+                return await self._end(errand, owner, State.FAILED, (reason,))
+            case NotPosted(_, wait):
+                await self._insist(lambda: self._claims.release(errand.key, owner))
+                return max(wait or 0.0, self._patience.retry)
+        return await self._look(await self._insist(lambda: self._claims.read(errand.key)))
+
+    async def _listed(self, errand: Errand, since: int) -> Listed:
+        """The room's listing; one that failed is tried again while that may help and the errand is worth it."""
+        place, tenant = errand.place, errand.key.tenant
+        limit = self._journal.facts.policy(tenant, None).settings.freshness.delivery // 2
+        while True:
+            listed = await self._listings.get((tenant, place.agent, place.room), since, limit)
+            wait = None if listed.wait is None else max(listed.wait, self._patience.retry)
+            if not listed.failed or wait is None or self._clock() + wait * 1000 >= errand.until:
+                return listed
+            await asyncio.sleep(wait)
+            since = self._clock()
+
+    async def _found(self, claim: Claim) -> Claim:
+        """Something is there already: it is only recorded again, or, where nobody may be sending it now, looked for."""
+        if claim.state is State.SENDING:
+            await asyncio.sleep(self._patience.sending)
+            claim = await self._insist(lambda: self._claims.read(claim.key))
+        if claim.state is State.SENDING:
+            claim = await self._look(claim)
+        return await self._recorded(claim)
+
+    async def _look(self, claim: Claim) -> Claim:
+        """Whether what may have been sent is there. What is not seen is uncertain: it may still come."""
+        mark = TURN if claim.key.kind is Kind.TURN else NOTE
+        message = await self._connector.find(claim.key, claim.place, mark, claim.at - LOOK_BACK_MS)
+        if message is not None:
+            return await self._insist(lambda: self._claims.end(claim.key, "", State.SENT, message))
+        return await self._insist(lambda: self._claims.end(claim.key, "", State.UNCERTAIN, reasons=NOT_CONFIRMED))
+
+    async def _recorded(self, claim: Claim) -> Claim:
+        if claim.state is State.UNCERTAIN:
+            self._look_later(claim)
+        status = claim.state.status
+        if claim.key.kind is Kind.TURN and status is not None:
+            record = TurnDelivered(
+                tenant=claim.key.tenant,
+                at=self._clock(),
+                turn=claim.key.id,
+                room=claim.place.room,
+                status=status,
+                message=claim.message,
+                reasons=claim.reasons,
+            )
+            await self._journal.publish(DELIVERIES, [record])
+        codes = ", ".join(reason.code for reason in claim.reasons)
+        log.info("%s %s: %s%s", claim.key.kind, claim.key.id, claim.state, f" ({codes})" if codes else "")
+        return claim
+
+    def _look_later(self, claim: Claim) -> None:
+        task = asyncio.create_task(self._keep_looking(claim))
+        self._looking.add(task)
+        task.add_done_callback(self._looking.discard)
+
+    async def _keep_looking(self, claim: Claim) -> None:
+        for seconds in self._patience.looks:
+            await asyncio.sleep(seconds)
+            found = await self._look(claim)
+            if found.state is not State.UNCERTAIN:
+                await self._recorded(found)
+                return
+
+    async def _end(
+        self, errand: Errand, owner: str, state: State, reasons: tuple[Reason, ...] = (), message: str | None = None
+    ) -> Claim:
+        return await self._insist(lambda: self._claims.end(errand.key, owner, state, message, reasons))
+
+    async def _insist(self, call: Callable[[], Awaitable[T]]) -> T:
+        """The claims' answer, however long that takes: without them nothing is sent, and nothing is forgotten."""
+        said = False
+        while True:
+            try:
+                return await call()
+            except ClaimsUnavailable as error:
+                if not said:
+                    log.warning("nothing is sent: %s", error)
+                said = True
+                await asyncio.sleep(self._patience.claims)

@@ -1,0 +1,112 @@
+"""Decides how a delivery reads an embedded log and writes to it, beside whoever applies it in the same process."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Awaitable, Callable, Sequence
+
+from turngate.schemas.codec import Codec, Undecodable
+from turngate.schemas.inputs import Record
+from turngate.sinks.claims import Claims
+from turngate.sinks.courier import OUTPUTS, Courier
+from turngate.sinks.delivery import Delivery, Patience, now_ms
+from turngate.sinks.facts import LATE, WHOLE, Facts
+from turngate.sinks.local_claims import LocalClaims
+from turngate.sinks.ports import Connector
+from turngate.streams.local_log import Append, LocalLog
+from turngate.streams.log import Message
+
+#: Writes input records to the log, and, where an engine is on it, applies them.
+AppendRecords = Callable[[Sequence[Record]], Awaitable[None]]
+#: Records that are of late when a delivery starts; before it did, no listing of its own began.
+RECENT = 10_000
+
+
+class LocalJournal:
+    """One partition of an embedded log. `append` writes input records, and may have them applied at once."""
+
+    def __init__(self, log: LocalLog, codec: Codec, partition: int, append: AppendRecords | None) -> None:
+        self.facts = Facts()
+        self._log = log
+        self._codec = codec
+        self._partition = partition
+        self._append = append
+        self._read = dict.fromkeys(WHOLE, 0) | {t: max(0, log.end(t, partition) - RECENT) for t in LATE}
+
+    async def publish(self, topic: str, records: Sequence[Record]) -> None:
+        """See `Journal`."""
+        if self._append is not None:
+            await self._append(records)
+            return
+        values = [(r.tenant.encode(), self._codec.encode(r)) for r in records]
+        self._log.append_many(Append(topic, key, value, now_ms(), self._partition) for key, value in values)
+
+    async def reach_end(self, tenant: str) -> bool:
+        """See `Journal`."""
+        for topic, start in self._read.items():
+            end = self._log.end(topic, self._partition)
+            for message in self._log.scan(topic, self._partition, start, end):
+                with contextlib.suppress(Undecodable):
+                    self.facts.learn(self._codec.decode(message.value), message.timestamp)
+            self._read[topic] = end
+        return True
+
+    async def look_back(self, tenant: str, topic: str, before: int, count: int) -> list[Message]:
+        """See `Journal`."""
+        return list(self._log.scan(topic, self._partition, max(0, before - count), before))
+
+
+class EmbeddedDelivery:
+    """Delivers what is authorized on one partition of an embedded log, for `async with`. Claims lie in the log's file.
+
+    Whoever applies the log calls `look` after that. A crash at any moment sends nothing twice and forgets nothing.
+    """
+
+    def __init__(
+        self,
+        log: LocalLog,
+        codec: Codec,
+        connector: Connector,
+        *,
+        partition: int = 0,
+        clock: Callable[[], int] = now_ms,
+        append: AppendRecords | None = None,
+        patience: Patience | None = None,
+    ) -> None:
+        self._log = log
+        self._partition = partition
+        self._claims = LocalClaims(log)
+        self.journal = LocalJournal(log, codec, partition, append)
+        claims: Claims = self._claims
+        self._delivery = Delivery(self.journal, claims, connector, clock, patience)
+        self._courier = Courier(self._delivery, codec)
+        self._taken = {topic: self._claims.reached(topic, partition) for topic in OUTPUTS}
+
+    async def start(self) -> None:
+        """Read what the log has said so far, and go on looking for what was uncertain."""
+        await self.journal.reach_end("")
+        await self._delivery.resume()
+
+    async def look(self) -> None:
+        """Take up everything that was authorized meanwhile, and note what has been dealt with."""
+        for topic, start in self._taken.items():
+            end = self._log.end(topic, self._partition)
+            for message in self._log.scan(topic, self._partition, start, end):
+                await self._courier.take(message)
+                self._taken[topic] = message.offset + 1
+        self._note()
+
+    async def finish(self) -> None:
+        """Wait until everything taken up has been dealt with."""
+        await self._courier.finish()
+        self._note()
+
+    async def stop(self, patience: float = 15) -> None:
+        """Let what is under way end for so many seconds, and break off the rest."""
+        await self._courier.stop(patience)
+        self._note()
+
+    def _note(self) -> None:
+        self._courier.failures()
+        for (topic, partition), position in self._courier.progress.take().items():
+            self._claims.reach(topic, partition, position)

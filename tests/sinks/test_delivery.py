@@ -1,0 +1,290 @@
+"""What is authorized is said once, in exactly its bytes, to nobody who was not meant, and always has a final record."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from tests.jvm import free_port
+from tests.kafka.cluster import until
+from tests.sinks.records import ROOM, made
+from tests.sinks.stage import CODEC, Stage
+from tests.slack import Call, Fault
+from turngate.schemas.inputs import AgentPaused, MembershipChanged, MembershipPage, Record
+from turngate.sinks.delivery import Patience, now_ms
+from turngate.sinks.slack import LONGEST
+
+DONE = (Fault.FATAL, Fault.BROKEN, Fault.RESET, Fault.SILENT, Fault.HALF)
+NOT_DONE = (Fault.UNAVAILABLE, Fault.REFUSED, Fault.LOST)
+
+
+async def test_a_turn_is_said_once_and_recorded_with_its_message(stage: Stage) -> None:
+    stage.authorize("t1")
+    await stage.deliver()
+    await stage.deliver()
+    (post,) = stage.slack.posts
+    (record,) = stage.recorded()
+    assert (record.status, record.room, record.message) == ("sent", ROOM, f"{ROOM}/{post.ts}")
+
+
+async def test_exactly_the_authorized_bytes_are_said_and_nothing_is_made_of_them(
+    stage: Stage,
+) -> None:  # R-DLV-3
+    text = "  Grüße <@UALEX> & <https://x.example|x>, https://y.example *b* @kim \U0001f680\n\n"
+    stage.authorize("t1", text=text, thread="1700000000.000100", broadcast=True)
+    await stage.deliver()
+    (post,) = stage.slack.posts
+    assert post.args == {
+        "channel": "C1",
+        "text": text,
+        "thread_ts": "1700000000.000100",
+        "reply_broadcast": True,
+        "unfurl_links": False,
+        "unfurl_media": False,
+        "link_names": False,
+        "parse": "none",
+        "metadata": {"event_type": "turngate_turn", "event_payload": {"id": "t1"}},
+    }
+
+
+async def test_the_room_is_listed_live_and_the_listing_is_published(stage: Stage) -> None:  # R-DLV-1
+    stage.authorize("t1")
+    before = now_ms()
+    await stage.deliver()
+    pages = [record for record in decoded(stage, "membership-refreshes") if isinstance(record, MembershipPage)]
+    assert [(p.room, p.agent, p.error) for p in pages] == [(ROOM, "mesh", None)]
+    assert before <= pages[0].started_at <= now_ms()
+    asked = [call.method for call in stage.slack.calls]
+    assert asked.index("conversations.members") < asked.index("chat.postMessage")
+
+
+def decoded(stage: Stage, topic: str) -> list[Record]:
+    return [CODEC.decode(message.value) for message in stage.log.scan(topic)]
+
+
+async def test_one_listing_serves_the_turns_of_a_room_and_they_keep_their_order(stage: Stage) -> None:
+    turns = [f"t{n}" for n in range(20)]
+    stage.authorize(*turns)
+    await stage.deliver()
+    assert stage.said() == [f"this is {turn}" for turn in turns]
+    assert sum(call.method == "conversations.members" for call in stage.slack.calls) < 5
+
+
+async def test_who_joined_between_authorization_and_sending_hears_nothing(stage: Stage) -> None:  # R-DLV-1
+    stage.authorize("t1")
+    stage.slack.join(stage.room, "UEVE", told=False)
+    await stage.deliver()
+    assert (stage.said(), stage.outcomes()) == ([], {"t1": ("withheld", "destination_enlarged")})
+    stage.slack.leave(stage.room, "UEVE")
+    stage.authorize("t2")  # withheld is final: the agent drafts anew
+    await stage.deliver()
+    assert stage.outcomes() == {"t1": ("withheld", "destination_enlarged"), "t2": ("sent",)}
+
+
+async def test_who_is_said_to_join_while_the_room_is_listed_hears_nothing(stage: Stage) -> None:  # R-ROOM-4
+    stage.authorize("t1")
+    reader = {"reader": "slack:T1/UEVE", "kind": "member", "change": "joined"}
+    stage.write(made(MembershipChanged, at=now_ms() + 1000, room=ROOM, **reader))
+    await stage.deliver()
+    assert (stage.said(), stage.outcomes()) == ([], {"t1": ("withheld", "destination_enlarged")})
+
+
+CHANGED: dict[str, Any] = {
+    "a private room that becomes public": lambda stage: stage.slack.convert(stage.room, private=False),
+    "a room shared with another organisation": lambda stage: stage.slack.share(stage.room, "T9"),
+    "a room whose bot was removed": lambda stage: stage.slack.leave(stage.room, "UBOT"),
+    "an app that was uninstalled": lambda stage: stage.slack.uninstall(stage.acme),
+}
+
+
+@pytest.mark.parametrize("change", CHANGED.values(), ids=CHANGED)
+async def test_a_room_that_is_no_longer_what_it_was_hears_nothing(stage: Stage, change: Any) -> None:
+    stage.slack.workspace("T9")
+    stage.authorize("t1")
+    change(stage)
+    await stage.deliver()
+    assert stage.said() == []
+    assert stage.outcomes()["t1"][0] == "withheld"
+
+
+@pytest.mark.parametrize("fault", [*Fault, "fetch_members_failed", "channel_not_found"])
+async def test_what_cannot_be_verified_is_withheld(stage: Stage, fault: Fault | str) -> None:
+    stage.slack.fail("conversations.members", fault, times=100)
+    stage.authorize("t1", valid_until=now_ms() + 700)
+    await stage.deliver(call=0.2)
+    assert stage.said() == []
+    assert stage.outcomes()["t1"][0] == "withheld"
+
+
+async def test_a_listing_that_failed_for_a_moment_is_made_again(stage: Stage) -> None:
+    stage.slack.fail("conversations.members", Fault.UNAVAILABLE, times=2)
+    stage.authorize("t1")
+    await stage.deliver()
+    assert stage.outcomes() == {"t1": ("sent",)}
+
+
+@pytest.mark.parametrize("fault", DONE)
+async def test_what_may_have_been_sent_is_looked_up_and_not_sent_again(stage: Stage, fault: Fault) -> None:  # R-DLV-2
+    stage.slack.fail("chat.postMessage", fault)
+    stage.authorize("t1", "t2")
+    await stage.deliver(call=0.3)
+    await stage.deliver()
+    assert stage.said() == ["this is t1", "this is t2"]
+    assert stage.outcomes() == {"t1": ("sent",), "t2": ("sent",)}
+    assert stage.recorded()[0].message == f"{ROOM}/{stage.slack.posts[0].ts}"
+
+
+@pytest.mark.parametrize("fault", NOT_DONE)
+async def test_what_is_not_found_stays_uncertain_and_is_never_sent_blindly(stage: Stage, fault: Fault) -> None:
+    stage.slack.fail("chat.postMessage", fault)
+    stage.authorize("t1", "t2")
+    await stage.deliver(call=0.3)
+    await stage.deliver()
+    assert stage.said() == ["this is t2"]
+    assert stage.outcomes() == {"t1": ("uncertain", "not_confirmed"), "t2": ("sent",)}
+
+
+async def test_what_is_found_later_has_been_sent(stage: Stage) -> None:
+    async def sent() -> bool:
+        return stage.outcomes() == {"t1": ("sent",)}
+
+    stage.slack.fail("chat.postMessage", Fault.RESET)
+    stage.slack.fail("conversations.history", Fault.UNAVAILABLE, times=1)
+    stage.authorize("t1")
+    async with stage.delivery() as running:
+        await running.look()
+        await running.finish()
+        assert stage.outcomes() == {"t1": ("uncertain", "not_confirmed")}
+        await until(sent)
+    assert stage.said() == ["this is t1"]
+
+
+async def test_what_was_uncertain_is_looked_for_after_a_restart_too(stage: Stage) -> None:
+    async def sent() -> bool:
+        return stage.outcomes() == {"t1": ("sent",)}
+
+    stage.slack.fail("chat.postMessage", Fault.RESET)
+    stage.slack.fail("conversations.history", Fault.UNAVAILABLE, times=1)
+    stage.authorize("t1")
+    await stage.deliver(patience=Patience(looks=()))
+    assert stage.outcomes() == {"t1": ("uncertain", "not_confirmed")}
+    stage.restarted()
+    async with stage.delivery():
+        await until(sent)
+
+
+async def test_a_message_in_a_thread_is_found_there(stage: Stage) -> None:
+    root = stage.slack.say(stage.room, "UALEX", "hi")
+    stage.slack.fail("chat.postMessage", Fault.RESET, times=2)
+    stage.authorize("t1", thread=root)
+    stage.authorize("t2", thread="1700000000.000100")  # Slack drops a thread that is not there
+    await stage.deliver()
+    assert stage.outcomes() == {"t1": ("sent",), "t2": ("sent",)}
+    assert stage.said() == ["this is t1", "this is t2"]
+
+
+async def test_anothers_message_with_the_turns_mark_is_not_the_turn(stage: Stage) -> None:
+    metadata = {"event_type": "turngate_turn", "event_payload": {"id": "t1"}}
+    stage.slack.fail("chat.postMessage", Fault.REFUSED)
+    stage.slack.say(stage.room, "UALEX", "this is t1", metadata=metadata)
+    stage.authorize("t1")
+    await stage.deliver()
+    assert stage.outcomes() == {"t1": ("uncertain", "not_confirmed")}
+
+
+async def test_a_limit_is_waited_for_and_everything_is_checked_again(stage: Stage) -> None:
+    def limited(call: Call) -> Fault | None:
+        if call.method != "chat.postMessage" or "UEVE" in stage.room.members:
+            return None
+        stage.slack.join(stage.room, "UEVE", told=False)
+        return Fault.RATE_LIMITED
+
+    stage.slack.faults = limited
+    stage.authorize("t1")
+    await stage.deliver()
+    assert (stage.said(), stage.outcomes()) == ([], {"t1": ("withheld", "destination_enlarged")})
+
+
+async def test_a_limit_alone_delays_a_turn(stage: Stage) -> None:
+    stage.slack.fail("chat.postMessage", Fault.RATE_LIMITED)
+    stage.authorize("t1")
+    await stage.deliver()
+    assert stage.outcomes() == {"t1": ("sent",)}
+
+
+async def test_a_limit_beyond_the_turns_end_is_a_failure(stage: Stage) -> None:
+    stage.slack.fail("chat.postMessage", Fault.RATE_LIMITED)
+    stage.authorize("t1", valid_until=now_ms() + 900)
+    await stage.deliver()
+    assert (stage.said(), stage.outcomes()) == ([], {"t1": ("failed", "rate_limited")})
+
+
+@pytest.mark.parametrize(("code", "times"), [("is_archived", 1), ("restricted_action", 1), ("no_text", 1)])
+async def test_what_slack_refuses_has_failed_with_slacks_own_code(stage: Stage, code: str, times: int) -> None:
+    stage.slack.fail("chat.postMessage", code, times=times)
+    stage.authorize("t1")
+    await stage.deliver()
+    (record,) = stage.recorded()
+    assert record.status == "failed"
+    assert [(r.code, r.detail) for r in record.reasons] == [("connector_refused", code)]
+
+
+async def test_a_text_that_slack_would_cut_is_not_sent_at_all(stage: Stage) -> None:
+    stage.authorize("long", text="x" * LONGEST)
+    stage.authorize("longer", text="x" * (LONGEST + 1))
+    stage.authorize("pairs", text="\U0001f680" * (LONGEST // 2 + 1))
+    await stage.deliver()
+    assert [len(text) for text in stage.said()] == [LONGEST]
+    assert stage.outcomes() == {
+        "long": ("sent",),
+        "longer": ("failed", "text_too_long"),
+        "pairs": ("failed", "text_too_long"),
+    }
+
+
+async def test_a_slack_that_is_not_there_sends_nothing_and_leaves_nothing_uncertain(stage: Stage) -> None:
+    stage.authorize("t1", destination="public", valid_until=now_ms() + 1500)
+    await stage.deliver(url=f"http://127.0.0.1:{free_port()}/api/")
+    assert stage.outcomes() == {"t1": ("failed", "connector_unreachable")}
+
+
+async def test_a_paused_agent_says_nothing_that_was_authorized_before(stage: Stage) -> None:  # R-POL-4
+    stage.authorize("t1")
+    stage.write(made(AgentPaused, at=now_ms(), command="c", operator="o", agent="mesh", paused=True))
+    await stage.deliver()
+    assert (stage.said(), stage.outcomes()) == ([], {"t1": ("withheld", "paused")})
+
+
+async def test_what_is_not_for_slack_or_not_text_alone_is_left_to_others(stage: Stage) -> None:
+    stage.authorize("elsewhere", room="discord:G1/C1")
+    stage.authorize("act", text=None, action={"operation": "crm.refund"})
+    stage.authorize("both", action={"operation": "crm.refund"})
+    stage.authorize("t1")
+    await stage.deliver()
+    assert (stage.said(), stage.outcomes()) == (["this is t1"], {"t1": ("sent",)})
+
+
+async def test_a_room_of_a_workspace_without_the_app_is_withheld(stage: Stage) -> None:
+    stage.authorize("t1", room="slack:T7/C1")
+    await stage.deliver()
+    assert stage.outcomes() == {"t1": ("withheld", "destination_unknown")}
+
+
+async def test_a_turn_that_lies_on_the_log_twice_is_said_once(stage: Stage) -> None:
+    stage.authorize("t1")
+    stage.authorize("t1")
+    await stage.deliver()
+    assert (stage.said(), stage.outcomes()) == (["this is t1"], {"t1": ("sent",)})
+
+
+async def test_no_log_line_quotes_a_text_or_a_token(stage: Stage, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("DEBUG")
+    stage.slack.fail("chat.postMessage", Fault.RESET)
+    stage.slack.fail("conversations.members", Fault.UNAVAILABLE)
+    stage.authorize("t1", text="the zebra is out")
+    await stage.deliver()
+    ours = list(caplog.messages)
+    assert any("t1" in line for line in ours)
+    assert not any("zebra" in json.dumps(line) or stage.acme.token in line for line in ours)

@@ -1,0 +1,185 @@
+"""Deliveries beside a broker: what is acknowledged counts, and no crash or rebalance sends twice or loses a turn."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+
+from tests.connectors.slack.conftest import installed
+from tests.kafka.cluster import CODEC, Cluster, Sent, until
+from tests.sinks.records import POLICY, ROOM, authorized, made
+from tests.sinks.stage import BOTH, QUICK, once
+from tests.slack import Conversation, Slack
+from turngate.connectors.slack.api import SlackApi
+from turngate.connectors.slack.installations import App, Installations
+from turngate.connectors.slack.members import People
+from turngate.schemas.inputs import GrantCommanded, MembershipPage, PolicyPublished, Record, TurnDelivered
+from turngate.sinks.delivery import now_ms
+from turngate.sinks.postgres_claims import PostgresClaims
+from turngate.sinks.service import DeliveryService, Names
+from turngate.sinks.slack import SlackConnector
+from turngate.streams.kafka.settings import KafkaSettings, PostgresSettings
+
+pytestmark = pytest.mark.kafka
+
+ROOMS = [f"C{n}" for n in range(6)]
+
+
+class World:
+    """Topics of two partitions, a Slack with a few private rooms of Alex and Kim, and a database."""
+
+    def __init__(self, cluster: Cluster, slack: Slack, postgres: str, tenant: str) -> None:
+        self.cluster = cluster
+        self.slack = slack
+        self.tenant = tenant
+        self.acme = slack.workspace("T1", bot="UBOT")
+        for user in ("UALEX", "UKIM", "UEVE"):
+            self.acme.user(user)
+        self.rooms: dict[str, Conversation] = {
+            room: slack.channel(room, self.acme, ["UBOT", "UALEX", "UKIM"], private=True) for room in ROOMS
+        }
+        self._postgres = PostgresSettings(postgres)
+
+    async def put(self, topic: str, *records: Record) -> None:
+        fields = [record.model_copy(update={"tenant": self.tenant}) for record in records]
+        await self.cluster.send([Sent(topic, 1, self.tenant.encode(), CODEC.encode(r)) for r in fields])
+
+    async def authorize(self, *turns: str, **more: Any) -> None:
+        at = now_ms()
+        given = {"destination": BOTH, "at": at, "valid_until": at + 60_000} | more
+        rooms = [f"slack:T1/{ROOMS[n % len(ROOMS)]}" for n in range(len(turns))]
+        await self.put(
+            "outbound",
+            *(authorized(turn=t, text=t, **({"room": r} | given)) for t, r in zip(turns, rooms, strict=True)),
+        )
+
+    async def recorded(self) -> list[TurnDelivered]:
+        read = await self.cluster.read("deliveries")
+        found = [CODEC.decode(message.value) for messages in read.values() for message in messages]
+        return [record for record in found if isinstance(record, TurnDelivered)]
+
+    async def outcomes(self) -> dict[str, str]:
+        return {record.turn: record.status.value for record in await self.recorded()}
+
+    def said(self) -> list[str]:
+        return [post.args["text"] for post in self.slack.posts]
+
+    @asynccontextmanager
+    async def delivering(self) -> AsyncIterator[asyncio.Event]:
+        """A process that delivers; the event stops it in good order, the end of the block as a crash would."""
+        home = installed(self.acme)
+        installations = Installations(
+            [App(self.acme.app)],
+            [type(home)(home.app, home.team, self.tenant, home.agent, home.bot_user, home.token)],
+        )
+        stop = asyncio.Event()
+        names = Names(self.cluster.prefix, f"{self.cluster.prefix}sinks")
+        async with SlackApi(self.slack.url, patience=2) as api, PostgresClaims(self._postgres) as claims:
+            connector = SlackConnector(api, People(api), installations, now_ms)
+            service = DeliveryService(self.cluster.settings, CODEC, claims, connector, names=names, patience=QUICK)
+            running = asyncio.create_task(service.run(stop))
+            try:
+                begun = asyncio.create_task(service.ready.wait())
+                await asyncio.wait([begun, running], timeout=60, return_when=asyncio.FIRST_COMPLETED)
+                assert service.ready.is_set(), running
+                yield stop
+                if stop.is_set():
+                    await asyncio.wait_for(running, 30)
+            finally:
+                running.cancel()
+                with contextlib.suppress(asyncio.CancelledError):
+                    await running
+
+
+@pytest.fixture
+async def world(kafka: str, postgres: str, unique: str) -> AsyncIterator[World]:
+    cluster = Cluster(KafkaSettings.read(kafka, environment={}), f"{unique}-", 2)
+    await cluster.make_topics()
+    with Slack() as slack:
+        made_of = World(cluster, slack, postgres, unique)
+        document = str(POLICY).replace("'", '"')
+        await made_of.put("policies", PolicyPublished(tenant="acme", at=now_ms(), version="1", document=document))
+        yield made_of
+
+
+async def test_turns_are_said_once_and_recorded_and_listings_published(world: World) -> None:
+    turns = [f"t{n}" for n in range(12)]
+    await world.authorize(*turns)  # before anybody delivers: nothing is lost
+
+    async def done() -> bool:
+        return set(await world.outcomes()) == set(turns)
+
+    async with world.delivering() as stop:
+        await until(done)
+        stop.set()
+    assert set((await world.outcomes()).values()) == {"sent"}
+    assert sorted(world.said()) == sorted(turns)
+    pages = [CODEC.decode(m.value) for ms in (await world.cluster.read("membership-refreshes")).values() for m in ms]
+    assert {page.room for page in pages if isinstance(page, MembershipPage)} == {f"slack:T1/{room}" for room in ROOMS}
+    async with world.delivering() as stop:  # nothing is taken up again
+        await world.authorize("t99")
+
+        async def last_done() -> bool:
+            return "t99" in await world.outcomes()
+
+        await until(last_done)
+        stop.set()
+    assert len(await world.recorded()) == len(turns) + 1
+
+
+async def test_a_revocation_that_is_acknowledged_counts_before_any_worker_has_seen_it(world: World) -> None:  # R-POL-2
+    revoke = {"command": "c", "operator": "o", "op": "revoke", "agent": "mesh", "grant": "g"}
+
+    async def done() -> bool:
+        return set(await world.outcomes()) == {"t1", "t2"}
+
+    async with world.delivering():
+        await world.authorize("t1", grants=["g"])
+
+        async def first() -> bool:
+            return "t1" in await world.outcomes()
+
+        await until(first)
+        await world.put("operator-commands", made(GrantCommanded, **revoke))
+        await world.authorize("t2", grants=["g"])
+        await until(done)
+    assert await world.outcomes() == {"t1": "sent", "t2": "withheld"}
+    assert world.said() == ["t1"]
+
+
+async def test_processes_that_come_go_and_crash_say_everything_once(world: World) -> None:  # R-DLV-2, R-RUN-4
+    turns = [f"t{n}" for n in range(120)]
+
+    async def done() -> bool:
+        return set(await world.outcomes()) == set(turns)
+
+    async with world.delivering():
+        await world.authorize(*turns[:60])
+        async with world.delivering():
+            await world.authorize(*turns[60:])
+        # the second has crashed in the middle of whatever it was doing
+    async with world.delivering() as stop:
+        await until(done, 60)
+        stop.set()
+    assert once(world.said())
+    outcomes = await world.outcomes()
+    assert {turn for turn, status in outcomes.items() if status == "sent"} == set(world.said())
+    assert set(outcomes.values()) <= {"sent", "uncertain"}
+    uncertain = [turn for turn, status in outcomes.items() if status == "uncertain"]
+    assert len(uncertain) <= len(turns) // 4, "most of what was under way is found again"
+
+
+async def test_a_turn_of_a_room_that_nobody_of_ours_serves_holds_up_nothing(world: World) -> None:
+    async def done() -> bool:
+        return "t2" in await world.outcomes()
+
+    async with world.delivering():
+        await world.authorize("t1", room="discord:G1/C1")
+        await world.authorize("t2", room=ROOM)
+        await until(done)
+    assert await world.outcomes() == {"t2": "sent"}
