@@ -54,8 +54,10 @@ class Engine:
         self._partition = 0
 
     @classmethod
-    def restore(cls, entries: Iterable[tuple[bytes, bytes]], version: str | None, keys: Keys = NO_KEYS) -> Engine:
-        """An engine with the state of a checkpoint that `version` wrote (None: an empty one).
+    def restore(
+        cls, entries: Iterable[tuple[bytes, bytes | None]], version: str | None, keys: Keys = NO_KEYS
+    ) -> Engine:
+        """An engine with the state of a checkpoint that `version` wrote (None: an empty one, or it was looked at).
 
         Raises `StateVersionError` where that is a newer version than this, and `ValueError` for entries that are none.
         """

@@ -182,6 +182,8 @@ class EvidenceRows(Rows["Evidence"]):
         """Everything of a checkpoint was taken in, in whatever order: put every shelf in the order of age."""
         for shelf, order in self._orders.items():
             packed = self._packed[shelf.tenant][shelf.agent]
+            del order.names[: order.start]
+            order.start = 0
             order.names.sort(key=lambda name: (_moment(packed[name]), name))
 
     # Packing

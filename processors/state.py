@@ -73,11 +73,14 @@ class Table(Generic[V]):
             return None
         return self._adapter.dump_json(self.rows[key]) if self._packed is None else self._packed.write(key)
 
-    def read(self, key: Key, raw: bytes) -> None:
-        """Take in a row from its entry. Raises `ValueError` for what is none."""
-        if self._packed is None:
+    def read(self, key: Key, raw: bytes | None) -> None:
+        """Take in a row from its entry, in the place of an earlier one. Raises `ValueError` for what is none."""
+        if raw is not None and self._packed is None:
             self.rows[key] = self._adapter.validate_json(raw)
-        else:
+            return
+        if key in self.rows:
+            del self.rows[key]
+        if raw is not None and self._packed is not None:
             self._packed.read(key, raw)
 
     def all_read(self) -> None:
@@ -139,8 +142,11 @@ class State:
                 if value is not None:
                     yield entry_key(name, key), value
 
-    def load(self, entries: Iterable[tuple[bytes, bytes]]) -> None:
-        """Fill empty tables from entries. Raises `ValueError` for an entry that is none of this engine's."""
+    def load(self, entries: Iterable[tuple[bytes, bytes | None]]) -> None:
+        """Fill empty tables from entries. Of several of one key the last stands; without a value there is none.
+
+        Raises `ValueError` for an entry that is none of this engine's.
+        """
         for raw_key, raw_value in entries:
             name, *key = json.loads(raw_key)
             if name not in self.tables:

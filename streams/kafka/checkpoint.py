@@ -7,24 +7,16 @@ record names the engine's version.
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 import json
-import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 
-from aiokafka import AIOKafkaConsumer, ConsumerRecord, TopicPartition
-
-from turngate.streams.kafka.clients import Entry, plain_consumer
-from turngate.streams.kafka.settings import KafkaSettings
+from turngate.streams.kafka.clients import Entry
 from turngate.streams.kafka.topics import STATE_TOPIC
 from turngate.streams.log import Commit, Headers, LogError
 
 #: Bytes of an entry's value that one record holds, so that with its key and headers it stays under a broker's 1 MB.
 PART_BYTES = 500_000
-#: Seconds without any progress after which reading a checkpoint has failed.
-PATIENCE = 30.0
 
 POSITIONS_KEY = b"p"
 #: Before the key of an entry: of its first part, or of all of it.
@@ -41,19 +33,8 @@ class CheckpointUnread(LogError):
     """A checkpoint that cannot be read for now; reading it again may succeed."""
 
 
-@dataclass(slots=True)
-class Saved:
-    """A partition's checkpoint. `entries` may be drained while the state is built, so that it is not held twice."""
-
-    positions: dict[str, int]
-    version: str | None
-    entries: dict[bytes, bytes]
-    parts: dict[bytes, int]
-
-    def drain(self) -> Iterator[tuple[bytes, bytes]]:
-        """Every entry once, each forgotten here as it is given."""
-        while self.entries:
-            yield self.entries.popitem()
+#: A state entry's key and value, None where there is none any more.
+Change = tuple[bytes, bytes | None]
 
 
 class Layout:
@@ -90,80 +71,63 @@ class Layout:
             yield _part_key(key, number), None, (version,)
 
 
-def join(records: dict[bytes, tuple[bytes, Headers]], partition: int) -> Saved:
-    """The checkpoint in the newest records of a state topic's partition, by key; `records` is emptied.
+class Gathered:
+    """What the records of a partition of the state topic come to, taken in the topic's order.
 
-    Raises `CheckpointError` where a part is missing or from another version of its entry.
+    An entry is given on as it comes, and again where it changes. Only entries in parts are kept, until the end tells
+    which of them are whole. `admit` is called for each version of the engine that wrote here, and raises where this one
+    cannot read it.
     """
-    positions: dict[str, int] = {}
-    version: str | None = None
-    entries: dict[bytes, bytes] = {}
-    parts: dict[bytes, int] = {}
-    if POSITIONS_KEY in records:
-        value, headers = records.pop(POSITIONS_KEY)
-        positions = json.loads(value)
-        version = dict(headers).get("engine", b"").decode() or None
-    for raw in [key for key in records if key[:1] == _ENTRY]:
-        value, headers = records.pop(raw)
-        key, more = raw[1:], dict(headers)
-        if "parts" in more:
-            parts[key] = int(more["parts"])
-            rest = [records.pop(_part_key(key, n), None) for n in range(1, parts[key])]
-            value = b"".join([value, *(part[0] for part in rest if part is not None)])
-            if None in rest or hashlib.sha256(value).digest() != more["sha256"]:
-                raise CheckpointError(f"{STATE_TOPIC}[{partition}]: an entry's parts are not all there")
-        entries[key] = value
-    if records or (entries and version is None):
-        raise CheckpointError(
-            f"{STATE_TOPIC}[{partition}]: {len(records)} records belong to no entry, or none names an engine"
-        )
-    return Saved(positions, version, entries, parts)
 
+    def __init__(self, partition: int, admit: Callable[[str], object]) -> None:
+        #: Where each input goes on.
+        self.positions: dict[str, int] = {}
+        #: Of each entry that lies in several parts, in how many.
+        self.parts: dict[bytes, int] = {}
+        #: How many records were taken.
+        self.count = 0
+        self._partition = partition
+        self._admit = admit
+        self._admitted: set[bytes] = set()
+        self._positions: bytes | None = None
+        self._parted: dict[bytes, tuple[bytes, Headers]] = {}
 
-async def load(settings: KafkaSettings, place: TopicPartition, end: int, check: Callable[[], None]) -> Saved:
-    """Read a partition of the state topic up to its high watermark `end`, asked once its former owner was fenced.
+    def take(self, key: bytes, value: bytes | None, headers: Headers) -> Change | None:
+        """Take the next record; the entry that it changes, if it does."""
+        more = dict(headers)
+        self.count += 1
+        engine = more.get("engine", b"")
+        if engine and engine not in self._admitted:
+            self._admit(engine.decode())
+            self._admitted.add(engine)
+        if key == POSITIONS_KEY:
+            self._positions = value
+            return None
+        whole = key[:1] == _ENTRY and "parts" not in more
+        if value is None or whole:
+            self._parted.pop(key, None)
+        else:
+            self._parted[key] = value, headers
+        return (key[1:], value if whole else None) if key[:1] == _ENTRY else None
 
-    `check` is called again and again, and raises where memory runs out. Raises `CheckpointUnread` where
-    nothing comes for `PATIENCE` seconds, `CheckpointError` where it is not whole.
-    """
-    consumer = plain_consumer(settings, committed=True)
-    await consumer.start()
-    try:
-        newest = await _newest(consumer, place, end, check)
-    finally:
-        await consumer.stop()
-    return await asyncio.to_thread(join, newest, place.partition)
-
-
-async def _newest(
-    consumer: AIOKafkaConsumer, place: TopicPartition, end: int, check: Callable[[], None]
-) -> dict[bytes, tuple[bytes, Headers]]:
-    """By position, not by count: control records and compaction leave gaps."""
-    newest: dict[bytes, tuple[bytes, Headers]] = {}
-    consumer.assign([place])
-    at = (await consumer.beginning_offsets([place]))[place]
-    consumer.seek(place, at)
-    deadline = time.monotonic() + PATIENCE
-    while at < end:
-        for record in (await consumer.getmany(place, timeout_ms=100)).get(place, ()):
-            _keep(newest, record)
-        before, at = at, await consumer.position(place)
-        if at > before:
-            deadline = time.monotonic() + PATIENCE
-            check()
-        elif time.monotonic() > deadline:
-            raise CheckpointUnread(
-                f"{place.topic}[{place.partition}]: nothing was read for {PATIENCE:.0f} s at {at} of {end};"
-                " is the broker well?"
-            )
-    return newest
-
-
-def _keep(newest: dict[bytes, tuple[bytes, Headers]], record: ConsumerRecord) -> None:
-    if record.value is None:
-        newest.pop(record.key, None)
-    else:
-        newest[record.key] = record.value, tuple(record.headers)
+    def rest(self) -> Iterator[Change]:
+        """All was taken: the entries that lie in parts. Raises `CheckpointError` where the checkpoint is not whole."""
+        place = f"{STATE_TOPIC}[{self._partition}]"
+        if self._positions is not None:
+            self.positions = json.loads(self._positions)
+        for raw in [key for key in self._parted if key[:1] == _ENTRY]:
+            value, headers = self._parted.pop(raw)
+            key, more = raw[1:], dict(headers)
+            count = self.parts[key] = int(more["parts"])
+            further = [self._parted.pop(_part_key(key, n), None) for n in range(1, count)]
+            value = b"".join([value, *(part[0] for part in further if part is not None)])
+            if None in further or hashlib.sha256(value).digest() != more["sha256"]:
+                raise CheckpointError(f"{place}: an entry's parts are not all there")
+            yield key, value
+        if self._parted:
+            raise CheckpointError(f"{place}: {len(self._parted)} records belong to no entry")
+        if self._admitted and self._positions is None:
+            raise CheckpointError(f"{place}: there are entries, and nothing says up to which positions they go")
 
 
 def _part_key(key: bytes, number: int) -> bytes:

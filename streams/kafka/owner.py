@@ -12,15 +12,16 @@ import logging
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 
 from aiokafka import AIOKafkaProducer, TopicPartition
 from aiokafka.errors import MessageSizeTooLargeError
 
 from turngate.schemas.codec import Codec
 from turngate.streams.fold import Fold
-from turngate.streams.kafka import checkpoint
-from turngate.streams.kafka.checkpoint import CheckpointError, Layout, Saved
+from turngate.streams.kafka.checkpoint import Change, CheckpointError, Gathered, Layout
 from turngate.streams.kafka.clients import LOST, Entry, TooLarge, forget, send_all, transactional_producer
+from turngate.streams.kafka.loading import load
 from turngate.streams.kafka.memory import Memory
 from turngate.streams.kafka.partition import Folds, Held, Restore
 from turngate.streams.kafka.settings import KafkaSettings
@@ -147,43 +148,38 @@ class Owner:
         try:
             await producer.start()  # fences the former owner, and returns when its transaction has ended
             end = (await self.watermarks.ends(number, [STATE_TOPIC]))[STATE_TOPIC]
-            saved = await checkpoint.load(
-                self._settings,
-                TopicPartition(self.names.prefix + STATE_TOPIC, number),
-                end,
-                lambda: self._memory.check(f"the state of partition {number}"),
-            )
+            place = TopicPartition(self.names.prefix + STATE_TOPIC, number)
+            saved = Gathered(number, lambda version: self._engines.restore((), version))
+            engine = await load(self._settings, place, end, saved, partial(self._restored, number))
             writer.layout = Layout(saved.parts)
-            positions = await self._positions(number, saved)
-            count = len(saved.entries)
-            engine = await asyncio.to_thread(self._restored, number, saved)
+            positions = await self._positions(number, saved.positions)
         except BaseException:
             await writer.stop()
             raise
-        log.info("partition %d: %d state entries loaded in %.2f s", number, count, time.monotonic() - began)
+        log.info("partition %d: state loaded from %d records in %.2f s", number, saved.count, time.monotonic() - began)
         return Held(Fold(number, engine, self._engines.codec, positions), engine, writer)
 
-    def _restored(self, number: int, saved: Saved) -> Folds:
+    def _restored(self, number: int, changes: Iterator[Change]) -> Folds:
         try:
-            return self._engines.restore(self._watched(number, saved.drain()), saved.version)
+            return self._engines.restore(self._watched(number, changes), None)
         except ValueError:  # its message may quote the state
             raise CheckpointError(f"partition {number}: an entry of the state is none that this engine knows") from None
 
-    def _watched(self, number: int, entries: Iterator[tuple[bytes, bytes]]) -> Iterator[tuple[bytes, bytes]]:
-        """The entries, as long as there is memory for them: a state takes several times its bytes."""
-        for count, entry in enumerate(entries):
+    def _watched(self, number: int, changes: Iterator[Change]) -> Iterator[Change]:
+        """The entries, as long as there is memory for them."""
+        for count, change in enumerate(changes):
             if count % LOOK_EVERY == 0:
                 self._memory.check(f"the state of partition {number}")
-            yield entry
+            yield change
 
-    async def _positions(self, number: int, saved: Saved) -> dict[str, int]:
+    async def _positions(self, number: int, saved: dict[str, int]) -> dict[str, int]:
         """Where each input topic goes on: at the position of the checkpoint, or at the first record there is."""
         begins, ends = await self.watermarks.begins(number), await self.watermarks.ends(number)
-        for topic, at in saved.positions.items():
+        for topic, at in saved.items():
             if topic in begins and not begins[topic] <= at <= ends[topic]:
                 raise CheckpointError(
                     f"{self.names.prefix}{topic}[{number}]: its records from {at} on are needed, and it holds"
                     f" {begins[topic]} to {ends[topic]}: retention has passed them, or the topic was made anew."
                     " Start again from a snapshot, or with a new application name and empty topics"
                 )
-        return begins | {topic: at for topic, at in saved.positions.items() if topic in begins}
+        return begins | {topic: at for topic, at in saved.items() if topic in begins}

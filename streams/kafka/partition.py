@@ -36,8 +36,9 @@ class Folds(Applies, Protocol):
         """The least `stale.hold` of the policies in force, in milliseconds."""
 
 
-#: Makes an engine of a checkpoint's entries and the version that wrote them.
-Restore = Callable[[Iterable[tuple[bytes, bytes]], str | None], Folds]
+#: Makes an engine of a checkpoint's entries, the last of each key, and the version that wrote them, where one is to be
+#: looked at.
+Restore = Callable[[Iterable[tuple[bytes, bytes | None]], str | None], Folds]
 
 
 class Writes(Protocol):

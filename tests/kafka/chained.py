@@ -18,7 +18,7 @@ class Chained(Chain):
     pause = 0.0
 
     @classmethod
-    def restore(cls, entries: Iterable[tuple[bytes, bytes]], version: str | None) -> Chained:
+    def restore(cls, entries: Iterable[tuple[bytes, bytes | None]], version: str | None) -> Chained:
         made = super().restore(entries, version)
         assert isinstance(made, Chained)
         return made

@@ -15,8 +15,9 @@ from aiokafka import TopicPartition
 from tests.kafka.cluster import CODEC, Cluster
 from turngate.schemas.catalog import APPLIED, INPUT_TOPICS, OUTPUT_TOPICS
 from turngate.schemas.outputs import StretchApplied
-from turngate.streams.kafka import checkpoint
+from turngate.streams.kafka.checkpoint import Gathered
 from turngate.streams.kafka.clients import plain_consumer
+from turngate.streams.kafka.loading import load
 from turngate.streams.kafka.partition import Restore
 from turngate.streams.kafka.topics import STATE_TOPIC
 from turngate.streams.local_log import Append, LocalLog
@@ -74,5 +75,6 @@ async def state_digest(cluster: Cluster, number: int, restore: Restore) -> str:
         end = (await side.end_offsets([place]))[place]
     finally:
         await side.stop()
-    saved = await checkpoint.load(cluster.settings, place, end, lambda: None)
-    return restore(saved.drain(), saved.version).state.digest()
+    gathered = Gathered(number, lambda version: restore((), version))
+    engine = await load(cluster.settings, place, end, gathered, lambda changes: restore(changes, None))
+    return engine.state.digest()

@@ -29,7 +29,7 @@ class Chain:
         self._clock = self.state.table("clock", int)
 
     @classmethod
-    def restore(cls, entries: Iterable[tuple[bytes, bytes]], version: str | None) -> Chain:
+    def restore(cls, entries: Iterable[tuple[bytes, bytes | None]], version: str | None) -> Chain:
         engine = cls()
         assert version in (None, cls.version)
         engine.state.load(entries)
