@@ -7,15 +7,17 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from functools import partial
 
 from turngate.schemas.codec import Codec, Undecodable
-from turngate.schemas.outputs import TurnAuthorized
+from turngate.schemas.outputs import SharingOffered, TurnAuthorized, TurnDecided, Verdict
+from turngate.sinks.asking import Asking
 from turngate.sinks.delivery import Delivery
 from turngate.streams.log import LogError, Message
 from turngate.streams.progress import Progress
 
 #: Topics of which something is sent.
-OUTPUTS = ("outbound",)
+OUTPUTS = ("outbound", "turn-verdicts", "grants")
 #: What is under way at once; further records wait on the log.
 AT_ONCE = 256
 #: Partition of a topic.
@@ -26,9 +28,10 @@ Job = Callable[[], Awaitable[object]]
 class Courier:
     """Takes up records of `OUTPUTS`, and says how far all of them are dealt with."""
 
-    def __init__(self, delivery: Delivery, codec: Codec) -> None:
+    def __init__(self, delivery: Delivery, asking: Asking, codec: Codec) -> None:
         self.progress: Progress[At] = Progress()
         self._delivery = delivery
+        self._asking = asking
         self._codec = codec
         self._tasks: set[asyncio.Task[None]] = set()
         self._last: dict[str, asyncio.Task[None]] = {}
@@ -94,6 +97,13 @@ class Courier:
                 "older than the workers', or is a schema registry in use that is not named here?"
             ) from None
         read_at = self._delivery.now()
-        if isinstance(record, TurnAuthorized):
-            return f"{record.tenant} {record.room}", lambda: self._delivery.turn(record, read_at)
-        return None
+        match record:
+            case TurnAuthorized():
+                job: Job = partial(self._delivery.turn, record, read_at)
+            case TurnDecided(verdict=Verdict.ASK):
+                job = partial(self._asking.question, record, read_at)
+            case SharingOffered():
+                job = partial(self._asking.offer, record, read_at)
+            case _:
+                return None
+        return f"{record.tenant} {record.room}", job

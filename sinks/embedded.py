@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable, Sequence
 
 from turngate.schemas.codec import Codec, Undecodable
 from turngate.schemas.inputs import Record
+from turngate.sinks.asking import Asking
 from turngate.sinks.claims import Claims
 from turngate.sinks.courier import OUTPUTS, Courier
 from turngate.sinks.delivery import Delivery, Patience, now_ms
@@ -79,7 +80,7 @@ class EmbeddedDelivery:
         self.journal = LocalJournal(log, codec, partition, append)
         claims: Claims = self._claims
         self._delivery = Delivery(self.journal, claims, connector, clock, patience)
-        self._courier = Courier(self._delivery, codec)
+        self._courier = Courier(self._delivery, Asking(self._delivery, self.journal, connector, codec), codec)
         self._taken = {topic: self._claims.reached(topic, partition) for topic in OUTPUTS}
 
     async def start(self) -> None:

@@ -18,6 +18,7 @@ from aiokafka.errors import CommitFailedError, IllegalStateError, KafkaConnectio
 
 from turngate.schemas.authority import Role
 from turngate.schemas.codec import Codec
+from turngate.sinks.asking import Asking
 from turngate.sinks.claims import Claims
 from turngate.sinks.courier import OUTPUTS, Courier
 from turngate.sinks.delivery import Delivery, Patience, now_ms
@@ -75,7 +76,8 @@ class DeliveryService:
             async with KafkaJournal(self._settings, self._codec, self._names.prefix, self._clock) as journal:
                 delivery = Delivery(journal, self._claims, self._connector, self._clock, self._patience)
                 await delivery.resume()
-                await self._serve(journal, Courier(delivery, self._codec), stop)
+                asking = Asking(delivery, journal, self._connector, self._codec)
+                await self._serve(journal, Courier(delivery, asking, self._codec), stop)
         except KafkaConnectionError:
             raise LogError(unreachable(self._settings)) from None
         except KafkaError as error:

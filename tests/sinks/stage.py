@@ -19,7 +19,7 @@ from turngate.schemas.catalog import topic_of
 from turngate.schemas.codec import Codec
 from turngate.schemas.inputs import PolicyPublished, Record, TurnDelivered
 from turngate.sinks.delivery import Patience, now_ms
-from turngate.sinks.embedded import EmbeddedDelivery
+from turngate.sinks.embedded import AppendRecords, EmbeddedDelivery
 from turngate.sinks.slack import SlackConnector
 from turngate.streams.local_log import LocalLog
 
@@ -61,13 +61,17 @@ class Stage:
 
     @asynccontextmanager
     async def delivery(
-        self, patience: Patience = QUICK, call: float = 0.5, url: str | None = None
+        self,
+        patience: Patience = QUICK,
+        call: float = 0.5,
+        url: str | None = None,
+        append: AppendRecords | None = None,
     ) -> AsyncIterator[EmbeddedDelivery]:
         """A delivery that has been started, and is broken off at the end of the block as a crash would do it."""
         installations = Installations([App(self.acme.app)], [installed(w) for w in self.slack.workspaces.values()])
         async with SlackApi(self.slack.url if url is None else url, patience=call) as api:
             connector = SlackConnector(api, People(api), installations, now_ms)
-            running = EmbeddedDelivery(self.log, CODEC, connector, patience=patience)
+            running = EmbeddedDelivery(self.log, CODEC, connector, patience=patience, append=append)
             await running.start()
             try:
                 yield running

@@ -1,0 +1,182 @@
+"""Decides where a question about a turn is asked, and where sharing is offered (R-TNT-6, R-GRT-1).
+
+A question shows the turn's text. So it is asked in the draft's room only where everybody there now was there when the
+turn was judged, and else of the policy's approvers, each in the room that they share with the agent alone.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from functools import partial
+
+from turngate.processors.live import Shown, shown
+from turngate.schemas.codec import Codec, Undecodable
+from turngate.schemas.inputs import MembershipPage, RoomChanged, TurnDrafted
+from turngate.schemas.outputs import SharingOffered, TurnDecided
+from turngate.schemas.shapes import Audience, Code, Position, Reason, Scope
+from turngate.sinks.check import room_now, within
+from turngate.sinks.claims import Key, Kind, Place, State
+from turngate.sinks.delivery import Delivery, Errand
+from turngate.sinks.ports import Connector, Journal, Listed
+from turngate.sinks.questions import offer, question
+from turngate.streams.log import Message
+
+#: Records that are looked through for a draft, and for the listing that its room was judged by.
+FAR, PIECE = 50_000, 5_000
+DRAFTS, ROOMS = "turn-drafts", "membership-refreshes"
+#: Where the question cannot be asked there, and may be asked elsewhere.
+_ELSEWHERE = (State.WITHHELD, State.FAILED)
+
+log = logging.getLogger(__name__)
+Look = Callable[[Shown], Code | None]
+
+
+class Asking:
+    """Asks and offers, each once in each room."""
+
+    def __init__(self, delivery: Delivery, journal: Journal, connector: Connector, codec: Codec) -> None:
+        self._delivery = delivery
+        self._journal = journal
+        self._connector = connector
+        self._codec = codec
+
+    async def question(self, decided: TurnDecided, read_at: int) -> None:
+        """Ask for somebody's yes to what a draft would say or do, unless that was decided meanwhile."""
+        if not self._connector.serves(decided.room):
+            return
+        await self._journal.reach_end(decided.tenant)
+        found = await self._draft(decided)
+        if found is None:
+            log.warning("turn %s: its draft is not found, so nobody is asked", decided.turn)
+            return
+        draft, arrived = found
+        policy = self._journal.facts.policy(decided.tenant, decided.decision).settings
+        until = arrived + policy.interlock.ask_ttl
+        until = until if draft.deadline is None else min(until, draft.deadline)
+        judged = await self._judged_by(decided)
+        if judged is not None:
+            look = partial(_inside, judged.upper)
+            if await self._ask(draft, decided, Place(decided.agent, draft.room, draft.thread), until, look, read_at):
+                return
+        for reader in policy.interlock.approvers:
+            room = await self._connector.direct_room(decided.tenant, decided.agent, reader)
+            if room is not None:
+                look = partial(_alone, reader)
+                await self._ask(draft, decided, Place(decided.agent, room), until, look, read_at)
+
+    async def offer(self, offered: SharingOffered, read_at: int) -> None:
+        """Show an author what would be shared, in the room that they share with the agent alone."""
+        if not self._connector.serves(offered.room):
+            return
+        key = Key(offered.tenant, Kind.OFFER, offered.request)
+        said = offer(offered, key.id)
+        if said is None:
+            log.warning("offer %s: its text is too long to be shown", offered.request)
+            return
+        place = Place(offered.agent, offered.room)
+        against = partial(self._against, key.tenant, place, None, offered.expires_at, partial(_alone, None))
+        await self._delivery.send(Errand(key, place, said, offered.expires_at, True, against), read_at)
+
+    async def _ask(
+        self, draft: TurnDrafted, decided: TurnDecided, place: Place, until: int, look: Look, read_at: int
+    ) -> bool:
+        """Ask in one room; whether it was, as far as is known, asked there."""
+        key = Key(decided.tenant, Kind.QUESTION, f"{decided.turn} {decided.fingerprint} {place.room}")
+        said = question(draft, decided, key.id, here=place.room == draft.room)
+        if said is None:
+            log.warning("turn %s: it cannot be shown as a whole, so nobody is asked", decided.turn)
+            return True
+        against = partial(self._against, key.tenant, place, decided, until, look)
+        claim = await self._delivery.send(Errand(key, place, said, until, True, against), read_at)
+        return claim.state not in _ELSEWHERE
+
+    def _against(
+        self,
+        tenant: str,
+        place: Place,
+        decided: TurnDecided | None,
+        until: int,
+        look: Look,
+        listed: Listed | None,
+        since: int,
+    ) -> tuple[Reason, ...]:
+        """What stands against showing something in a room now."""
+        facts, now = self._journal.facts, self._delivery.now()
+        policy = facts.policy(tenant, None if decided is None else decided.decision)
+        codes: list[Code] = []
+        if place.agent not in policy.settings.agents:
+            codes.append(Code.AGENT_UNKNOWN)
+        rooms = {place.room} if decided is None else {place.room, decided.room}
+        if any(facts.paused(tenant, place.agent, room) for room in rooms):
+            codes.append(Code.PAUSED)
+        if until <= max(now, facts.now) or (decided is not None and facts.ended(tenant, decided.turn)):
+            codes.append(Code.VALIDITY_EXPIRED)
+        now_there = room_now(() if listed is None else listed.pages, policy, facts, now, since)
+        if isinstance(now_there, Code):
+            code: Code | None = now_there
+        else:
+            code = Code.DESTINATION_UNKNOWN if now_there.upper.scope is Scope.UNKNOWN else look(now_there)
+        found = [Reason(code=code) for code in codes]
+        return (*found, *([] if code is None else [Reason(code=code, ref=place.room)]))
+
+    async def _draft(self, decided: TurnDecided) -> tuple[TurnDrafted, int] | None:
+        """The draft that a decision is about, and when it arrived: the first of that turn is the one that counts."""
+        found: tuple[TurnDrafted, int] | None = None
+        before = _applied(decided.as_of, DRAFTS)
+        for end in range(before, max(0, before - FAR), -PIECE):
+            for message in await self._journal.look_back(decided.tenant, DRAFTS, end, min(PIECE, end)):
+                record = self._decoded(message)
+                if isinstance(record, TurnDrafted) and (record.tenant, record.turn) == (decided.tenant, decided.turn):
+                    found = found or (record, message.timestamp)
+            if found is not None:
+                return found
+        return None
+
+    async def _judged_by(self, decided: TurnDecided) -> Shown | None:
+        """The room's listing that the decision was made by, as the log tells it; None where that is not clear."""
+        policy = self._journal.facts.policy(decided.tenant, decided.decision)
+        oldest = decided.at - policy.settings.freshness.destination
+        pages: dict[str, list[MembershipPage]] = {}
+        before = _applied(decided.as_of, ROOMS)
+        for message in await self._journal.look_back(decided.tenant, ROOMS, before, PIECE):
+            record = self._decoded(message)
+            if not isinstance(record, MembershipPage | RoomChanged):
+                continue
+            if (record.tenant, record.room) != (decided.tenant, decided.room) or record.agent not in (
+                None,
+                decided.agent,
+            ):
+                continue
+            if isinstance(record, RoomChanged):
+                pages = {name: ps for name, ps in pages.items() if ps[0].started_at > record.at}
+            else:
+                pages.setdefault(record.refresh, []).append(record)
+        listings = (shown(_in_order(ps), policy) for ps in pages.values())
+        whole = [room for room in listings if room is not None and room.started_at > oldest]
+        return max(whole, key=lambda room: room.started_at, default=None)
+
+    def _decoded(self, message: Message) -> object:
+        with suppress(Undecodable):
+            return self._codec.decode(message.value)
+        return None
+
+
+def _inside(judged: Audience, now: Shown) -> Code | None:
+    """Everybody in the room now was there when the turn was judged."""
+    return None if within(now.upper, judged) else Code.DESTINATION_ENLARGED
+
+
+def _alone(reader: str | None, now: Shown) -> Code | None:
+    """The room has one reader, and it is this one where somebody is named."""
+    return None if now.sole is not None and reader in (None, now.sole) else Code.NOT_DIRECT
+
+
+def _applied(as_of: Sequence[Position], topic: str) -> int:
+    return next((position.offset for position in as_of if position.topic == topic), 0)
+
+
+def _in_order(pages: Sequence[MembershipPage]) -> list[MembershipPage]:
+    """Each page once, by number."""
+    return [page for _, page in sorted({page.page: page for page in pages}.items())]

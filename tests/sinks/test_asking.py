@@ -1,0 +1,346 @@
+"""What needs a yes is asked where its text may be heard, the button lets out exactly that, and offers are shown."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.connectors.slack.conftest import installed
+from tests.sinks.records import ALEX, AT, DIRECT, KIM, POLICY, ROOM, SELF, made, page
+from tests.sinks.stage import CODEC, Stage
+from turngate.processors.approvals import action_fingerprint, turn_fingerprint
+from turngate.processors.keys import TEST_KEYS
+from turngate.schemas import inputs
+from turngate.schemas.inputs import ActionApproved, ApprovalWithdrawn, Record, TurnDrafted
+from turngate.schemas.outputs import GrantChanged, SharingOffered, TurnDecided
+from turngate.sinks.delivery import now_ms
+from turngate.sinks.questions import APPROVE, WITHDRAW, asked, offer, pressed, question
+from turngate.streams.local import LocalRuntime
+
+LINK = "see https://x.example/secret"
+TOOL = {"mail": {"audience": {"workspace": "slack:T1"}, "private": True, "untrusted": True}}
+REFUND = {"operation": "crm.refund", "skill": "refund", "params": [{"name": "amount", "value": "5", "origin": "llm"}]}
+ASKING = {
+    "tools": TOOL,
+    "interlock": {"mode": "ask"},
+    "operations": {"crm.refund": {"access": "write", "audience": "internal"}},
+    "skills": {
+        "refund": {
+            "operation": "crm.refund",
+            "params": {"amount": {"type": "price", "set_by": ["llm"]}},
+            "approval": "required",
+        }
+    },
+}
+
+
+class Engine:
+    """The product's engine on the stage's log, and what came of everything."""
+
+    def __init__(self, stage: Stage) -> None:
+        self.stage = stage
+        self.runtime = LocalRuntime(stage.log, CODEC, keys=TEST_KEYS)
+        self.version = 1
+
+    def feed(self, *records: Record) -> list[Record]:
+        self.stage.write(*records)
+        return [CODEC.decode(message.value) for message in self.runtime.step()]
+
+    def make(self, kind: type[Record], /, **fields: Any) -> list[Record]:
+        return self.feed(made(kind, at=now_ms(), **fields))
+
+    def policy(self, **more: Any) -> None:
+        self.version += 1
+        document = json.dumps(POLICY | ASKING | {"version": self.version} | more)
+        self.make(inputs.PolicyPublished, version=str(self.version), document=document)
+
+    def listing(self, room: str, *members: Any, **info: Any) -> None:
+        at = now_ms()
+        self.feed(page(*members, {"reader": SELF, "kind": "self"}, room=room, refresh=f"{room} {at}", at=at,
+                       started_at=at, info=info))  # fmt: skip
+
+    def say(self, number: int = 1, room: str = ROOM, author: str = ALEX) -> str:
+        message = f"{room}/{number}"
+        self.make(inputs.MessageObserved, agent="mesh", room=room, message=message, author=author, author_kind="person",
+                  text="hi")  # fmt: skip
+        return f"message:{message}"
+
+    def draft(self, turn: str = "t1", text: str | None = LINK, **more: Any) -> TurnDecided:
+        """A draft after a tool has brought in others' words."""
+        self.make(inputs.ToolReturned, agent="mesh", room=ROOM, call=f"c-{turn}", server="mail", operation="list")
+        fields = {"agent": "mesh", "turn": turn, "room": ROOM, "trigger": f"message:{ROOM}/1"} | more
+        renderings = [] if text is None else [{"text": text}]
+        (decided,) = (r for r in self.make(TurnDrafted, renderings=renderings, **fields) if isinstance(r, TurnDecided))
+        return decided
+
+    async def append(self, records: Sequence[Record]) -> None:
+        self.feed(*records)
+
+    async def deliver(self) -> None:
+        async with self.stage.delivery(append=self.append) as running:
+            for _ in range(2):  # what came of what was delivered, too
+                await running.look()
+                await running.finish()
+
+
+@pytest.fixture
+def engine(stage: Stage) -> Engine:
+    stage.slack.direct("D1", stage.acme, "UALEX")
+    made_of = Engine(stage)
+    made_of.policy()
+    made_of.listing(ROOM, ALEX, KIM)
+    made_of.say()
+    return made_of
+
+
+def shown(post: Any) -> list[str]:
+    """The texts of a question's blocks between its lines."""
+    texts = [block["text"]["text"] if block["type"] == "section" else block["type"] for block in post.args["blocks"]]
+    return [text for text in texts if text != "actions"]
+
+
+def press(stage: Stage, post: Any, action: str = APPROVE, user: str = "UALEX", **more: Any) -> Record | None:
+    """What Slack sends when somebody presses a button of a message."""
+    (buttons,) = (block["elements"] for block in post.args["blocks"] if block["type"] == "actions")
+    (value,) = (button["value"] for button in buttons if button["action_id"] == action)
+    payload = {
+        "type": "block_actions",
+        "api_app_id": stage.acme.app,
+        "user": {"id": user, "team_id": "T1"},
+        "team": {"id": "T1"},
+        "container": {"type": "message", "message_ts": post.ts, "channel_id": post.room},
+        "actions": [{"action_id": action, "block_id": "b", "value": value, "type": "button"}],
+    } | more
+    return pressed(payload, installed(stage.acme), now_ms())
+
+
+async def test_a_text_that_asks_is_shown_in_its_room_and_a_yes_lets_out_exactly_it(engine: Engine) -> None:  # R-TNT-6
+    stage = engine.stage
+    decided = engine.draft()
+    assert (decided.verdict, [r.code for r in decided.reasons]) == ("ask", ["interlock_link"])
+    await engine.deliver()
+    (asked_in,) = stage.slack.posts
+    assert asked_in.room == "C1"
+    assert shown(asked_in)[1:] == ["divider", LINK, "divider"]
+    assert LINK not in asked_in.args["text"]
+    yes = press(stage, asked_in)
+    assert isinstance(yes, ActionApproved)
+    assert (yes.by, yes.room, yes.fingerprint) == (ALEX, ROOM, decided.fingerprint)
+    engine.feed(yes)
+    await engine.deliver()
+    assert stage.said()[1:] == [LINK]
+    assert stage.outcomes() == {"t1": ("sent",)}
+
+
+async def test_a_question_is_asked_once_whatever_is_started_again(engine: Engine) -> None:
+    engine.draft()
+    await engine.deliver()
+    await engine.deliver()
+    assert len(engine.stage.slack.posts) == 1
+    assert engine.stage.recorded() == []  # it is no delivery of the turn
+
+
+async def test_a_withdrawn_yes_lets_out_nothing(engine: Engine) -> None:
+    engine.draft()
+    await engine.deliver()
+    (post,) = engine.stage.slack.posts
+    no, yes = press(engine.stage, post, WITHDRAW), press(engine.stage, post)
+    assert isinstance(no, ApprovalWithdrawn)
+    assert isinstance(yes, ActionApproved)
+    assert no.approval == yes.approval
+    engine.feed(no, yes)
+    await engine.deliver()
+    assert len(engine.stage.slack.posts) == 1
+
+
+async def test_where_somebody_has_joined_the_approvers_are_asked_each_alone(engine: Engine) -> None:
+    stage = engine.stage
+    engine.policy(interlock={"mode": "ask", "approvers": [ALEX, "slack:T1/UEVE", "slack:T9/UX"]})
+    engine.listing("slack:T1/C2", ALEX)  # a room that starts under the new policy
+    room = stage.slack.channel("C2", stage.acme, ["UBOT", "UALEX"], private=True)
+    engine.say(1, "slack:T1/C2")
+    engine.make(inputs.ToolReturned, agent="mesh", room="slack:T1/C2", call="c", server="mail", operation="list")
+    engine.make(TurnDrafted, agent="mesh", turn="t2", room="slack:T1/C2", trigger="message:slack:T1/C2/1",
+                renderings=[{"text": LINK}])  # fmt: skip
+    stage.slack.join(room, "UKIM", told=False)
+    await engine.deliver()
+    assert sorted(stage.slack.rooms[post.room].members for post in stage.slack.posts) == [
+        ["UBOT", "UALEX"],
+        ["UBOT", "UEVE"],
+    ]
+    assert all("slack:T1/C2" in shown(post)[0] for post in stage.slack.posts)
+    assert all(shown(post)[2] == LINK for post in stage.slack.posts)
+    yes = press(stage, stage.slack.posts[0], user="UEVE")
+    assert isinstance(yes, ActionApproved)
+    assert yes.room == "slack:T1/C2"
+
+
+async def test_where_somebody_has_joined_and_nobody_approves_nobody_is_asked(engine: Engine) -> None:
+    engine.draft()
+    engine.stage.slack.join(engine.stage.room, "UEVE", told=False)
+    await engine.deliver()
+    assert engine.stage.slack.posts == []
+
+
+async def test_an_action_is_shown_with_every_value_and_its_yes_is_for_it_alone(engine: Engine) -> None:  # R-ACT-3
+    decided = engine.draft(text=None, action=REFUND)
+    assert decided.verdict == "ask"
+    await engine.deliver()
+    (post,) = engine.stage.slack.posts
+    assert shown(post)[2] == "operation: crm.refund\nskill: refund\namount: 5"
+    yes = press(engine.stage, post)
+    assert isinstance(yes, ActionApproved)
+    came = engine.feed(yes)
+    assert [r.verdict for r in came if isinstance(r, TurnDecided)] == ["deliver"]
+
+
+async def test_what_was_decided_meanwhile_is_asked_of_nobody(engine: Engine) -> None:
+    decided = engine.draft()
+    engine.make(ActionApproved, approval="a", fingerprint=decided.fingerprint, by=ALEX, room=ROOM)
+    await engine.deliver()
+    assert engine.stage.said() == [LINK]
+
+
+async def test_a_paused_agent_asks_nothing(engine: Engine) -> None:
+    engine.draft()
+    engine.stage.write(made(inputs.AgentPaused, at=now_ms(), command="c", operator="o", agent="mesh", paused=True))
+    await engine.deliver()
+    assert engine.stage.slack.posts == []
+
+
+def offered(engine: Engine) -> SharingOffered:
+    engine.listing(DIRECT, ALEX, kind="direct")
+    ref = engine.say(7, DIRECT)
+    fields = {"agent": "mesh", "room": DIRECT}
+    engine.make(inputs.MemoryWrite, write="w", memory="m", revision="m@1", op="create", by="distill", kind="note",
+                sources=[ref], text="the offsite is in June", **fields)  # fmt: skip
+    came = engine.make(
+        inputs.SharingRequested, request="s1", revision="m@1", audience={"workspace": "slack:T1"}, **fields
+    )
+    (found,) = (r for r in came if isinstance(r, SharingOffered))
+    return found
+
+
+async def test_an_offer_is_shown_to_its_author_alone_and_works_as_typed(engine: Engine) -> None:  # R-GRT-1, R-GRT-2
+    found = offered(engine)
+    await engine.deliver()
+    await engine.deliver()
+    (post,) = engine.stage.slack.posts
+    assert post.room == "D1"
+    assert shown(post)[2] == "the offsite is in June"
+    assert "everybody in slack:T1" in shown(post)[0]
+    assert shown(post)[4].endswith(f"share {found.code}")
+    came = engine.make(inputs.MessageObserved, agent="mesh", room=DIRECT, message=f"{DIRECT}/8", author=ALEX,
+                       author_kind="person", text=f"share {found.code}")  # fmt: skip
+    assert [r.state for r in came if isinstance(r, GrantChanged)] == ["active"]
+
+
+async def test_an_offer_is_shown_nowhere_but_in_a_direct_room(engine: Engine) -> None:
+    offered(engine)
+    engine.stage.slack.join(engine.stage.slack.rooms["D1"], "UEVE", told=False)
+    engine.stage.slack.rooms["D1"].kind = "mpim"
+    await engine.deliver()
+    assert engine.stage.slack.posts == []
+
+
+DRAFT = made(
+    TurnDrafted, agent="mesh", turn="t1", room=ROOM, renderings=[{"text": "one"}, {"text": "two"}], action=REFUND
+)
+BAD_VALUES = ["", "{", "[]", "{}", json.dumps({"tenant": "acme", "room": ROOM, "fingerprint": "x"}), None, 5]
+
+
+def test_a_fingerprint_stands_for_one_of_the_texts_or_the_action_and_for_nothing_else() -> None:
+    assert isinstance(DRAFT, TurnDrafted)
+    assert DRAFT.action is not None
+    assert asked(DRAFT, turn_fingerprint(DRAFT, "two")) == ("two", DRAFT.action)
+    assert asked(DRAFT, turn_fingerprint(DRAFT, None)) == (None, DRAFT.action)
+    assert asked(DRAFT, action_fingerprint(DRAFT.action)) == (None, DRAFT.action)
+    assert asked(DRAFT, turn_fingerprint(DRAFT, "three")) is None
+
+
+@given(st.text(min_size=1, max_size=20_000))
+def test_a_text_is_shown_whole_and_unchanged_or_not_at_all(text: str) -> None:
+    draft = made(TurnDrafted, agent="mesh", turn="t1", room=ROOM, renderings=[{"text": text}])
+    assert isinstance(draft, TurnDrafted)
+    decided = made(TurnDecided, turn="t1", agent="mesh", room=ROOM, verdict="ask", leaves_digest="", policy="1",
+                   decision="d", fingerprint=turn_fingerprint(draft, text))  # fmt: skip
+    assert isinstance(decided, TurnDecided)
+    said = question(draft, decided, "q", here=True)
+    assert said is not None
+    sections = [block["text"]["text"] for block in said.blocks if block["type"] == "section"]
+    assert "".join(sections[1:]) == text
+    assert all(len(section) <= 3000 for section in sections)
+
+
+def test_what_cannot_be_shown_whole_is_not_asked() -> None:
+    draft = made(TurnDrafted, agent="mesh", turn="t1", room=ROOM, renderings=[{"text": "x" * 200_000}])
+    assert isinstance(draft, TurnDrafted)
+    decided = made(TurnDecided, turn="t1", agent="mesh", room=ROOM, verdict="ask", leaves_digest="", policy="1",
+                   decision="d", fingerprint=turn_fingerprint(draft, "x" * 200_000))  # fmt: skip
+    assert isinstance(decided, TurnDecided)
+    assert question(draft, decided, "q", here=True) is None
+    long = made(SharingOffered, request="s", agent="mesh", room=DIRECT, revision="r", text="x" * 200_000,
+                audience="public", code="C", expires_at=AT)  # fmt: skip
+    assert isinstance(long, SharingOffered)
+    assert offer(long, "s") is None
+
+
+@pytest.mark.parametrize("value", BAD_VALUES)
+def test_a_button_with_another_value_says_nothing(stage: Stage, value: object) -> None:
+    actions = [{"action_id": APPROVE, "value": value}]
+    payload = {
+        "type": "block_actions",
+        "user": {"id": "UALEX", "team_id": "T1"},
+        "container": {"message_ts": "1.1", "channel_id": "C1"},
+        "actions": actions,
+    }
+    good = json.dumps({"tenant": "acme", "room": ROOM, "fingerprint": "0" * 64})
+    home = installed(stage.acme)
+    assert pressed(payload, home, AT) is None
+    assert pressed(payload | {"actions": [{"action_id": APPROVE, "value": good}]}, home, AT) is not None
+
+
+CHANGES: list[dict[str, Any]] = [
+    {"type": "view_submission"},
+    {"actions": []},
+    {"actions": ["x"]},
+    {"actions": [{"action_id": "other"}]},
+    {"user": None},
+    {"user": {"id": "UALEX"}},
+    {"user": {"id": "U ALEX", "team_id": "T1"}},
+    {"container": {"message_ts": "now", "channel_id": "C1"}},
+    {"container": None},
+]
+
+
+@pytest.mark.parametrize("change", CHANGES)
+async def test_a_payload_that_is_none_of_ours_says_nothing(engine: Engine, change: dict[str, Any]) -> None:
+    engine.draft()
+    await engine.deliver()
+    (post,) = engine.stage.slack.posts
+    assert press(engine.stage, post, **change) is None
+    assert press(engine.stage, post) is not None
+
+
+async def test_a_button_of_another_tenant_or_workspace_says_nothing(engine: Engine) -> None:  # R-ROOM-11
+    engine.draft()
+    await engine.deliver()
+    (post,) = engine.stage.slack.posts
+    home = installed(engine.stage.acme)
+    (buttons,) = (block["elements"] for block in post.args["blocks"] if block["type"] == "actions")
+    payload = {
+        "type": "block_actions",
+        "user": {"id": "UALEX", "team_id": "T1"},
+        "container": {"message_ts": post.ts, "channel_id": "C1"},
+        "actions": [{"action_id": APPROVE, "value": buttons[0]["value"]}],
+    }
+    other = {"app": home.app, "agent": home.agent, "bot_user": home.bot_user, "token": home.token}
+    kind = type(home)
+    assert pressed(payload, kind(team="T1", tenant="other", **other), AT) is None
+    assert pressed(payload, kind(team="T2", tenant="acme", **other), AT) is None
+    assert pressed(payload, home, AT) is not None
