@@ -42,7 +42,8 @@ def assess(
     with extra("kafka"):
         from turngate.connectors.assessor.endpoint import EndpointSettings
         from turngate.streams.kafka.environment import TlsFiles
-        from turngate.streams.kafka.worker import log_to_stderr
+    from turngate.streams.stderr import log_to_stderr
+
     asked = None
     if endpoint is not None:
         token = os.environ.get("TURNGATE_ASSESSOR_TOKEN") or None

@@ -21,6 +21,7 @@ from turngate.cli import (
     policy,
     scenarios,
     send,
+    slack,
     tail,
     topics,
     worker,
@@ -78,6 +79,8 @@ app.command(rich_help_panel=_RUN)(assess.assess)
 app.add_typer(keys.app, name="keys", rich_help_panel=_RUN)
 app.add_typer(importing.app, name="import", rich_help_panel=_FEED)
 app.command(rich_help_panel=_FEED)(send.send)
+app.command(rich_help_panel=_FEED)(slack.events)
+app.command(rich_help_panel=_FEED)(slack.roster)
 app.add_typer(policy.app, name="policy", rich_help_panel=_FEED)
 for command in (operating.pause, operating.resume, operating.forget, operating.grant, operating.revoke):
     app.command(rich_help_panel=_COMMAND)(command)

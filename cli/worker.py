@@ -37,7 +37,9 @@ def worker(
 
     with extra("kafka"):
         from turngate.streams.kafka.service import WorkerOptions
-        from turngate.streams.kafka.worker import log_to_stderr, run_worker
+        from turngate.streams.kafka.worker import run_worker
+    from turngate.streams.stderr import log_to_stderr
+
     limit = None if memory_limit is None else memory_limit << 20
     options = WorkerOptions(instance=instance, memory_limit=limit, admit_ahead=frozenset(admit_ahead or ()))
     settings, registry = connection.kafka(), connection.registry()

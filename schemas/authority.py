@@ -50,13 +50,13 @@ WRITERS: Mapping[str, frozenset[Role]] = MappingProxyType(
 #: Who reads a topic beside operators, and beside workers, which read every input.
 _READERS: Mapping[str, frozenset[Role]] = MappingProxyType(
     {
-        "membership-refreshes": frozenset({Role.SINK}),  # who joined since the last listing (R-DLV-1)
+        "membership-refreshes": frozenset({Role.CONNECTOR, Role.SINK}),  # who was listed; who joined since (R-DLV-1)
         "identity-proofs": frozenset({Role.SINK}),  # a proof must live when it is sent (R-DLV-1)
         "memory-writes": frozenset({Role.ASSESSOR}),
         "operator-commands": frozenset({Role.ASSESSOR, Role.SINK}),  # a pause withholds (R-POL-4)
         "turn-drafts": frozenset({Role.SINK}),  # what a question is about
         "deliveries": frozenset({Role.SINK}),  # what has been sent before (R-DLV-2)
-        "policies": frozenset({Role.SINK, Role.ASSESSOR, Role.AUDITOR}),  # `freshness`, `sensitivity`
+        "policies": frozenset({Role.CONNECTOR, Role.SINK, Role.ASSESSOR, Role.AUDITOR}),  # `freshness`, `sensitivity`
         "refresh-requests": frozenset({Role.CONNECTOR}),
         "source-evidence": frozenset({Role.AUDITOR}),
         "memory-revisions": frozenset({Role.AGENT, Role.AUDITOR}),

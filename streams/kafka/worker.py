@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import logging
 import signal
-import sys
 from collections.abc import Callable, Coroutine
 from typing import Any
 
@@ -58,12 +57,3 @@ async def _first(*waits: Callable[[], Coroutine[Any, Any, object]]) -> None:
         task.cancel()
     for task in done:
         task.result()
-
-
-def log_to_stderr(level: int = logging.INFO) -> None:
-    """Turngate's own lines at `level`, everyone else's from WARNING on. No line holds anything of a record."""
-    handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s %(message)s"))
-    logging.getLogger().addHandler(handler)
-    logging.getLogger().setLevel(logging.WARNING)
-    logging.getLogger("turngate").setLevel(level)

@@ -1,0 +1,231 @@
+"""Decides how `turngate events` and `turngate roster` start: what connects a log with Slack, inwards."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import signal
+from collections.abc import AsyncIterator, Coroutine
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+from urllib.parse import urlsplit
+
+import typer
+
+from turngate.cli.errors import Impossible, extra
+from turngate.cli.files import embedded, now
+from turngate.cli.options import Connection, connects
+
+if TYPE_CHECKING:
+    from turngate.connectors.slack.api import SlackApi
+    from turngate.connectors.slack.directory import Directory
+    from turngate.connectors.slack.installations import App, Installations
+    from turngate.connectors.slack.intake import Intake
+    from turngate.streams.feed import Feed
+
+_PANEL = "Slack"
+SlackFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--slack-file",
+        metavar="FILE",
+        help="Apps, workspaces and tokens, of mode 600; see docs/slack.md. [TURNGATE_SLACK_FILE]",
+        rich_help_panel=_PANEL,
+    ),
+]
+SlackUrl = Annotated[
+    str | None,
+    typer.Option(
+        "--slack-api",
+        metavar="URL",
+        envvar="TURNGATE_SLACK_API",
+        help="Another Web API, as GovSlack has.",
+        rich_help_panel=_PANEL,
+    ),
+]
+#: Of listings, so old that nothing in them is fresh any more (ms).
+_OLD = 86_400_000
+#: Milliseconds by which this clock and a broker's may differ.
+_SKEW = 60_000
+
+
+@connects(log=True, keys=True)
+def roster(connection: Connection, *, slack_file: SlackFile = None, slack_api: SlackUrl = None) -> None:
+    """List who can read each conversation, when the engine asks and before that goes stale, until SIGTERM or Ctrl-C.
+
+    A listing has everybody, or says that it failed. One of these processes serves any number of workspaces; a second
+    one would do everything twice.
+
+    Example:  turngate roster --slack-file slack.json --bootstrap-servers broker:9092
+    """
+    with extra("slack"):
+        from turngate.connectors.slack.roster import Roster
+    installations, url = _settings(slack_file, slack_api)
+    _log_to_stderr(connection)
+
+    async def run() -> None:
+        async with _feed(connection) as feed, _api(url) as api:
+            await until_stopped(Roster(api, installations, feed).run())
+
+    asyncio.run(run())
+
+
+@connects(log=True, keys=True)
+def events(
+    connection: Connection,
+    *,
+    slack_file: SlackFile = None,
+    slack_api: SlackUrl = None,
+    listen: Annotated[
+        str | None,
+        typer.Option(metavar="HOST:PORT", help="Take Slack's POSTs to /slack/events here.", rich_help_panel=_PANEL),
+    ] = None,
+    socket_mode: Annotated[
+        bool, typer.Option("--socket-mode", help="Connect to Slack instead, by each app_token.", rich_help_panel=_PANEL)
+    ] = False,
+) -> None:
+    """Take in what happens in Slack, until SIGTERM or Ctrl-C: messages, joins and leaves, whatever changes a room.
+
+    An event is acknowledged when it is on the log, and a request that is not signed by Slack is refused. When it
+    starts, every room counts as unknown until it was listed again, since events may have been missed.
+
+    Example:  turngate events --listen 0.0.0.0:3000 --slack-file slack.json --bootstrap-servers broker:9092
+    """
+    with extra("slack"):
+        from turngate.connectors.slack.intake import Intake
+    installations, url = _settings(slack_file, slack_api)
+    apps = list(installations.apps.values())
+    if (listen is None) is not socket_mode:
+        raise Impossible("give either --listen HOST:PORT or --socket-mode")
+    if not any((a.signing_secret if listen else a.app_token) for a in apps):
+        raise Impossible(f"no app has {'a signing_secret' if listen else 'an app_token'}; see docs/slack.md")
+    place = None if listen is None else _place(listen)
+    _log_to_stderr(connection)
+
+    async def run() -> None:
+        from turngate.connectors.slack.directory import Directory
+
+        async with _feed(connection) as feed, _api(url) as api:
+            directory = Directory()
+            async for record in feed.follow("membership-refreshes", now() - _OLD, forever=False):
+                directory.learn(record)
+            intake = Intake(installations, directory, feed.append)
+            await intake.missed()
+            following = _learning(feed, directory)
+            if place is None:
+                await until_stopped(following, *_sockets(api, apps, intake))
+            else:
+                async with _serving(installations, intake, place):
+                    await until_stopped(following)
+
+    asyncio.run(run())
+
+
+async def until_stopped(*work: Coroutine[Any, Any, None]) -> None:
+    """Work until SIGTERM or Ctrl-C, or until one of them raises, which is raised."""
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop.set)
+    tasks = [asyncio.create_task(one) for one in work]
+    stopped = asyncio.create_task(stop.wait())
+    done, _ = await asyncio.wait([*tasks, stopped], return_when=asyncio.FIRST_COMPLETED)
+    for task in (*tasks, stopped):
+        task.cancel()
+    await asyncio.gather(*tasks, stopped, return_exceptions=True)
+    for task in done:
+        task.result()
+
+
+def _settings(slack_file: Path | None, slack_api: str | None) -> tuple[Installations, str]:
+    from turngate.connectors.slack.installations import read_installations
+
+    with extra("slack"):
+        from turngate.connectors.slack.api import BASE_URL
+    from turngate.streams.kafka.settings import loopback
+
+    url = slack_api or BASE_URL
+    parts = urlsplit(url)
+    if parts.scheme != "https" and not (parts.scheme == "http" and loopback(parts.hostname or "")):
+        raise Impossible("--slack-api: must be an https:// URL, or tokens would be sent unencrypted")
+    return read_installations(slack_file), url
+
+
+def _log_to_stderr(connection: Connection) -> None:
+    from turngate.streams.stderr import log_to_stderr
+
+    if connection.log_file() is None:
+        connection.kafka()
+    log_to_stderr()
+
+
+@asynccontextmanager
+async def _feed(connection: Connection) -> AsyncIterator[Feed]:
+    """The log that was named: the embedded one with its engine, or a broker."""
+    path = connection.log_file()
+    if path is not None:
+        from turngate.streams.local_feed import LocalFeed
+
+        with embedded(path) as log:
+            feed = LocalFeed(log, connection.keys())
+            ticking = asyncio.create_task(feed.tick())
+            try:
+                yield feed
+            finally:
+                ticking.cancel()
+        return
+    from turngate.schemas.codec import Codec
+
+    with extra("kafka"):
+        from turngate.streams.kafka.feed import KafkaFeed
+        from turngate.streams.kafka.registry import RegistryIds
+    registry = connection.registry()
+    codec = Codec() if registry is None else Codec(await asyncio.to_thread(RegistryIds, registry))
+    async with KafkaFeed(connection.kafka(), codec) as broker:
+        yield broker
+
+
+def _api(url: str) -> SlackApi:
+    from turngate.connectors.slack.api import SlackApi
+
+    return SlackApi(url)
+
+
+async def _learning(feed: Feed, directory: Directory) -> None:
+    """Follow the listings. Those that came while the process began are seen again, which changes nothing."""
+    async for record in feed.follow("membership-refreshes", now() - _SKEW):
+        directory.learn(record)
+
+
+def _sockets(api: SlackApi, apps: list[App], intake: Intake) -> list[Coroutine[Any, Any, None]]:
+    from turngate.connectors.slack.socket import Socket
+
+    return [Socket(api, app, intake).run() for app in apps if app.app_token is not None]
+
+
+@asynccontextmanager
+async def _serving(installations: Installations, intake: Intake, place: tuple[str, int]) -> AsyncIterator[None]:
+    from aiohttp import web
+
+    from turngate.connectors.slack.http import EventsServer
+
+    runner = web.AppRunner(EventsServer(installations, intake).application(), access_log=None)
+    await runner.setup()
+    try:
+        try:
+            await web.TCPSite(runner, *place).start()
+        except OSError as error:
+            raise Impossible(f"--listen {place[0]}:{place[1]}: {error.strerror}") from None
+        for host, port, *_ in runner.addresses:
+            logging.getLogger("turngate.cli.slack").info("listening on %s:%d", host, port)
+        yield
+    finally:
+        await runner.cleanup()
+
+
+def _place(listen: str) -> tuple[str, int]:
+    host, _, port = listen.rpartition(":")
+    if not host or not port.isdecimal() or int(port) > 65_535:
+        raise Impossible(f"--listen {listen}: write HOST:PORT, like 127.0.0.1:3000")
+    return host.strip("[]"), int(port)

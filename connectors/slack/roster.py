@@ -1,0 +1,213 @@
+"""Decides when which conversation is listed: when it is asked for, and before what was observed there goes stale.
+
+One listing of a room is under way at a time, and serves everybody who asked before it began. A listing that fails is
+published as one that failed, and tried again while somebody still waits for it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import time
+from collections import defaultdict
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from turngate.connectors.slack.api import SlackApi
+from turngate.connectors.slack.directory import Directory
+from turngate.connectors.slack.events import ACCOUNT_CHANGED
+from turngate.connectors.slack.installations import Installation, Installations
+from turngate.connectors.slack.listing import Listing, list_room
+from turngate.connectors.slack.members import People
+from turngate.schemas.inputs import MembershipPage, PolicyPublished, Record, RoomChanged
+from turngate.schemas.outputs import RefreshRequested
+from turngate.schemas.policy import Freshness, PolicyInvalid, parse_policy
+from turngate.streams.feed import Feed
+from turngate.streams.log import LogError
+
+REFRESHES, REQUESTS, POLICIES = "membership-refreshes", "refresh-requests", "policies"
+#: Milliseconds for which a room that nobody asks for is still listed before its observations go stale.
+ACTIVE = 86_400_000
+#: Of the time for which an observation is good, so much passes before the room is listed anew.
+EARLY = 0.8
+#: Milliseconds between the beginnings of two listings of a room, so that a clock that is behind makes no storm of them.
+APART = 250
+#: Seconds before the second and the slowest further attempt.
+_FIRST, _SLOWEST = 0.2, 5.0
+#: Listings of one workspace at once.
+_AT_ONCE = 8
+#: Milliseconds by which this clock and a broker's may differ.
+_SKEW = 60_000
+#: Seconds between two looks for what goes stale.
+_LOOK = 1.0
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(slots=True)
+class _Room:
+    """What is known of a room's listings; times in ms. One must begin after `wanted`, and nobody waits after `until`.
+
+    `asked`: when the engine asked last; `began`: when our last one began; `good`: when the last of ours that succeeded
+    did; `seen`: when the last one on the log did, whoever made it.
+    """
+
+    home: Installation
+    conversation: str
+    wanted: int = 0
+    until: int = 0
+    asked: int = 0
+    began: int = 0
+    good: int = 0
+    seen: int = 0
+    task: asyncio.Task[None] | None = None
+
+
+class Roster:
+    """Lists the conversations of every installation."""
+
+    def __init__(
+        self,
+        api: SlackApi,
+        installations: Installations,
+        feed: Feed,
+        clock: Callable[[], int] = lambda: time.time_ns() // 1_000_000,
+    ) -> None:
+        self._api = api
+        self._installations = installations
+        self._feed = feed
+        self._clock = clock
+        self._people = People(api)
+        self._directory = Directory()
+        self._rooms: dict[tuple[str, str, str], _Room] = {}
+        self._observations: dict[str, int] = {}
+        self._turns: defaultdict[str, asyncio.Semaphore] = defaultdict(lambda: asyncio.Semaphore(_AT_ONCE))
+        #: Set when everything that was on the log has been seen.
+        self.ready = asyncio.Event()
+        self._failed: asyncio.Future[LogError] = asyncio.get_running_loop().create_future()
+
+    async def run(self) -> None:
+        """Answer requests until cancelled. Raises `LogError` where the log cannot be used."""
+        now = self._clock()
+        for topic, since, learn in (
+            (POLICIES, 0, self._policy),
+            (REFRESHES, now - ACTIVE, self._refresh),
+            (REQUESTS, now - ACTIVE, self._request),
+        ):
+            async for record in self._feed.follow(topic, since, forever=False):
+                learn(record)
+        self.ready.set()
+        log.info("listing for %d workspaces", sum(1 for _ in self._installations))
+        # A broker's clock may be behind this one: what was seen already is seen again, and changes nothing.
+        again = now - _SKEW
+        try:
+            async with asyncio.TaskGroup() as group:
+                group.create_task(self._follow(POLICIES, again, self._policy))
+                group.create_task(self._follow(REFRESHES, again, self._refresh))
+                group.create_task(self._follow(REQUESTS, again, self._request))
+                group.create_task(self._keep_fresh())
+                raise await self._failed
+        except ExceptionGroup as failed:
+            raise failed.exceptions[0] from None
+        finally:
+            await self._stop()
+
+    async def _follow(self, topic: str, since: int, learn: Callable[[Record], None]) -> None:
+        async for record in self._feed.follow(topic, since):
+            learn(record)
+
+    def _policy(self, record: Record) -> None:
+        """The least that any of a tenant's policies says: a longer time holds for rooms that start later (R-POL-1)."""
+        if isinstance(record, PolicyPublished):
+            with contextlib.suppress(PolicyInvalid):
+                observation = parse_policy(record.document).freshness.observation
+                self._observations[record.tenant] = min(observation, self._observation(record.tenant))
+
+    def _observation(self, tenant: str) -> int:
+        return self._observations.get(tenant, Freshness().observation)
+
+    def _refresh(self, record: Record) -> None:
+        """A listing, whoever made it, or an account that is to be looked at anew."""
+        self._directory.learn(record)
+        if isinstance(record, MembershipPage) and record.last and record.error is None:
+            entry = self._entry(record.tenant, record.agent, record.room)
+            if entry is not None:
+                entry.seen = max(entry.seen, record.started_at)
+        elif isinstance(record, RoomChanged) and record.what == ACCOUNT_CHANGED and record.agent is not None:
+            home = self._installations.of_room(record.tenant, record.agent, record.room)
+            if home is not None:
+                self._people.forget(home, self._directory.members(home, record.room))
+
+    def _request(self, record: Record) -> None:
+        """What the engine asks for. A listing must begin after this, by the clock that dates listings."""
+        if not isinstance(record, RefreshRequested):
+            return
+        entry, now = self._entry(record.tenant, record.agent, record.room), self._clock()
+        if entry is None:
+            return
+        entry.asked = max(entry.asked, record.at)
+        if record.need_by > now:
+            self._ask(entry, now, record.need_by)
+
+    def _entry(self, tenant: str, agent: str, room: str) -> _Room | None:
+        key = (tenant, agent, room)
+        if key not in self._rooms:
+            home = self._installations.of_room(tenant, agent, room)
+            if home is None:
+                return None
+            self._rooms[key] = _Room(home, room.partition("/")[2])
+        return self._rooms[key]
+
+    def _ask(self, entry: _Room, since: int, until: int) -> None:
+        entry.wanted, entry.until = max(entry.wanted, since), max(entry.until, until)
+        if entry.task is None and entry.good <= entry.wanted:
+            entry.task = asyncio.create_task(self._serve(entry))
+
+    async def _serve(self, entry: _Room) -> None:
+        """List a room until a listing began late enough, or nobody waits any more, or it cannot be listed."""
+        attempt = _FIRST
+        try:
+            while entry.good <= entry.wanted:
+                listing = await self._listed(entry)
+                if listing.error is None:
+                    attempt = _FIRST
+                elif listing.wait is None or self._clock() + 1000 * max(listing.wait, attempt) >= entry.until:
+                    return
+                else:
+                    await asyncio.sleep(max(listing.wait, attempt))
+                    attempt = min(2 * attempt, _SLOWEST)
+        except LogError as error:
+            if not self._failed.done():
+                self._failed.set_result(error)
+        finally:
+            entry.task = None
+
+    async def _listed(self, entry: _Room) -> Listing:
+        home, conversation = entry.home, entry.conversation
+        async with self._turns[home.team]:
+            await asyncio.sleep(max(1, entry.began + APART - self._clock(), entry.wanted + 1 - self._clock()) / 1000)
+            entry.began = self._clock()
+            listing = await list_room(self._api, self._people, home, conversation, entry.began)
+        await self._feed.append(listing.pages(self._clock()))
+        if listing.error is None:
+            entry.good, entry.seen = listing.started_at, max(entry.seen, listing.started_at)
+        else:
+            log.warning("%s/%s: no listing: %s", home.team, conversation, listing.error)
+        return listing
+
+    async def _keep_fresh(self) -> None:
+        while True:
+            now = self._clock()
+            for entry in list(self._rooms.values()):
+                observation = self._observation(entry.home.tenant)
+                due = entry.seen + int(EARLY * observation)
+                if entry.seen and now - entry.asked < ACTIVE and due <= now < entry.seen + 2 * observation:
+                    self._ask(entry, max(entry.wanted, due - 1), max(entry.until, now + observation))
+            await asyncio.sleep(_LOOK)
+
+    async def _stop(self) -> None:
+        tasks = [entry.task for entry in self._rooms.values() if entry.task is not None]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)

@@ -1,0 +1,76 @@
+"""Decides how programs in one process share an embedded log: what is appended is applied at once, and seen by all."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Iterable, Sequence
+
+from turngate.processors.keys import NO_KEYS, Keys
+from turngate.schemas.catalog import topic_of
+from turngate.schemas.codec import Codec, Undecodable
+from turngate.schemas.inputs import Record, Tick
+from turngate.streams.local import LocalRuntime
+from turngate.streams.local_log import LocalLog
+from turngate.streams.log import Message
+
+#: Seconds between two ticks (contract section 3).
+EVERY = 1.0
+
+
+class LocalFeed:
+    """An embedded log of one partition, with the engine on it (`streams.feed.Feed`). For one event loop."""
+
+    def __init__(self, log: LocalLog, keys: Keys = NO_KEYS) -> None:
+        self._log = log
+        self._codec = Codec()
+        self._runtime = LocalRuntime(log, self._codec, keys=keys)
+        self._followers: list[tuple[str, asyncio.Queue[Message]]] = []
+
+    async def append(self, records: Sequence[Record]) -> None:
+        """Append records, apply them, and tell those who follow of them and of what came of them."""
+        fed = [(topic_of(type(r).__name__, {"by": None}), r.tenant.encode(), self._codec.encode(r)) for r in records]
+        now = _now()
+        outputs: list[Message] = []
+        for topic, key, value in fed:
+            outputs += self._runtime.feed(topic, key, value, now)
+        outputs += self._runtime.flush()
+        self._tell([Message(topic, 0, -1, now, key, value) for topic, key, value in fed] + outputs)
+
+    async def follow(self, topic: str, since: int, *, forever: bool = True) -> AsyncIterator[Record]:
+        """The records of a topic."""
+        queue: asyncio.Queue[Message] = asyncio.Queue()
+        follower = (topic, queue)
+        self._followers.append(follower)  # before the log is read; nothing else runs in between
+        before = [message for message in self._log.scan(topic) if message.timestamp >= since]
+        try:
+            for record in self._decoded(before):
+                yield record
+            while forever:
+                for record in self._decoded([await queue.get()]):
+                    yield record
+        finally:
+            self._followers.remove(follower)
+
+    async def tick(self) -> None:
+        """Let time pass (R-TIME-3), until cancelled."""
+        while True:
+            await asyncio.sleep(EVERY)
+            await self.append([Tick(tenant="0", at=_now())])
+
+    def _tell(self, messages: Iterable[Message]) -> None:
+        for message in messages:
+            for topic, queue in self._followers:
+                if topic == message.topic:
+                    queue.put_nowait(message)
+
+    def _decoded(self, messages: Iterable[Message]) -> Iterable[Record]:
+        for message in messages:
+            try:
+                yield self._codec.decode(message.value)
+            except Undecodable:
+                continue
+
+
+def _now() -> int:
+    return time.time_ns() // 1_000_000
