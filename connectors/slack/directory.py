@@ -15,11 +15,14 @@ Place = tuple[str, str, str]
 
 
 class Directory:
-    """Every room that was listed, whom its last listing named, and who these accounts were."""
+    """Every room that was listed, whom its listings named, and who these accounts were.
+
+    Whoever was listed in a room once counts as listed there for good, which invalidates more and never less.
+    """
 
     def __init__(self) -> None:
         self._accounts: defaultdict[Place, dict[str, Member]] = defaultdict(dict)
-        self._rooms: defaultdict[Place, dict[str, tuple[str, set[str]]]] = defaultdict(dict)
+        self._rooms: defaultdict[Place, defaultdict[str, set[str]]] = defaultdict(lambda: defaultdict(set))
 
     def learn(self, record: Record) -> None:
         """Take a record of `membership-refreshes` in."""
@@ -27,10 +30,7 @@ class Directory:
             return
         namespace, _, _ = record.room.partition("/")
         place = (record.tenant, record.agent, namespace)
-        refresh, users = self._rooms[place].get(record.room, ("", set[str]()))
-        if refresh != record.refresh and (record.error is None or not refresh):
-            refresh, users = record.refresh, set[str]()
-        self._rooms[place][record.room] = (refresh, users)
+        users = self._rooms[place][record.room]
         for member in record.members:
             _, _, user = member.reader.partition("/")
             users.add(user)
@@ -49,12 +49,12 @@ class Directory:
         return list(self._rooms[_place(home)])
 
     def rooms_with(self, home: Installation, user: str) -> list[str]:
-        """Those whose last listing named this account."""
-        return [room for room, (_, users) in self._rooms[_place(home)].items() if user in users]
+        """Those whose listings named this account."""
+        return [room for room, users in self._rooms[_place(home)].items() if user in users]
 
     def members(self, home: Installation, room: str) -> Iterable[str]:
-        """The accounts that the last listing of a room named."""
-        return tuple(self._rooms[_place(home)].get(room, ("", ()))[1])
+        """The accounts that the listings of a room named."""
+        return frozenset(self._rooms[_place(home)].get(room, ()))
 
 
 def _place(home: Installation) -> Place:

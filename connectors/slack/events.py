@@ -22,7 +22,9 @@ from turngate.schemas.catalog import RECORDS
 from turngate.schemas.inputs import Record
 from turngate.schemas.shapes import MemberKind
 
-MESSAGES = frozenset({"message", "app_mention"})
+#: The one event that is an observation. An `app_mention` is told of the same message, perhaps without what it embeds,
+#: and the engine takes the first that it is told.
+MESSAGE = "message"
 _MEMBERSHIP: MappingProxyType[str, str] = MappingProxyType(
     {"member_joined_channel": "joined", "member_left_channel": "left"}
 )
@@ -97,7 +99,7 @@ def _records(
     kind = str(event.get("type"))
     accounts = LiveAccounts(home, directory, shared=envelope.get("is_ext_shared_channel") is not False)
     scene = Scene(home.tenant, home.agent, accounts, frozenset())
-    if kind in MESSAGES:
+    if kind == MESSAGE:
         for made in _of_message(event, scene):
             yield _certain(made, home, directory)
     elif kind in _MEMBERSHIP:

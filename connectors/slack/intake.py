@@ -16,7 +16,7 @@ from typing import Any
 
 from turngate.connectors.slack.directory import Directory
 from turngate.connectors.slack.entries import CHANGED, DELETED
-from turngate.connectors.slack.events import MESSAGES, MISSED, account_of, everything, translate
+from turngate.connectors.slack.events import MESSAGE, MISSED, account_of, everything, translate
 from turngate.connectors.slack.installations import Installation, Installations
 from turngate.schemas.inputs import Record
 from turngate.streams.log import LogError
@@ -125,7 +125,7 @@ def _keys(envelope: Mapping[str, Any], home: Installation) -> Iterator[Key]:
     event_id, event = envelope.get("event_id"), envelope.get("event")
     if isinstance(event_id, str):
         yield ("event", home.app, home.team, event_id)
-    if isinstance(event, dict) and event.get("type") in MESSAGES:
+    if isinstance(event, dict) and event.get("type") == MESSAGE:
         channel, ts, subtype = event.get("channel"), event.get("ts"), event.get("subtype")
         if isinstance(channel, str) and isinstance(ts, str):
             log_entry = str(subtype) if subtype in (CHANGED, DELETED) else ""

@@ -31,6 +31,8 @@ REFRESHES, REQUESTS, POLICIES = "membership-refreshes", "refresh-requests", "pol
 ACTIVE = 86_400_000
 #: Of the time for which an observation is good, so much passes before the room is listed anew.
 EARLY = 0.8
+#: Milliseconds until a listing that failed is tried again where nobody asks for it.
+AGAIN = 60_000
 #: Milliseconds between the beginnings of two listings of a room, so that a clock that is behind makes no storm of them.
 APART = 250
 #: Seconds before the second and the slowest further attempt.
@@ -147,8 +149,8 @@ class Roster:
         if entry is None:
             return
         entry.asked = max(entry.asked, record.at)
-        if record.need_by > now:
-            self._ask(entry, now, record.need_by)
+        if record.need_by + _SKEW > now:
+            self._ask(entry, now, now + max(0, record.need_by - record.at))
 
     def _entry(self, tenant: str, agent: str, room: str) -> _Room | None:
         key = (tenant, agent, room)
@@ -202,8 +204,9 @@ class Roster:
             for entry in list(self._rooms.values()):
                 observation = self._observation(entry.home.tenant)
                 due = entry.seen + int(EARLY * observation)
-                if entry.seen and now - entry.asked < ACTIVE and due <= now < entry.seen + 2 * observation:
-                    self._ask(entry, max(entry.wanted, due - 1), max(entry.until, now + observation))
+                used = entry.seen > 0 and now - entry.asked < ACTIVE
+                if used and due <= now < entry.seen + 2 * observation and now - entry.began >= AGAIN:
+                    self._ask(entry, max(entry.wanted, due - 1), max(entry.until, now + AGAIN))
             await asyncio.sleep(_LOOK)
 
     async def _stop(self) -> None:

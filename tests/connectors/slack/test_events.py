@@ -81,14 +81,13 @@ def test_a_message_of_a_person(scene: Scene) -> None:
     )
 
 
-def test_a_mention_of_the_agent_is_the_message_itself(scene: Scene) -> None:
-    scene.world.say(scene.room, "UALEX", "<@UBOT> hello")
+def test_a_mention_of_the_agent_is_told_by_its_message_alone(scene: Scene) -> None:
+    scene.world.say(scene.room, "UALEX", "<@UBOT> hello", attachments=[{"is_share": True}])
     mention = copy.deepcopy(scene.world.queue[0])
-    del mention["event"]["channel_type"]
+    del mention["event"]["channel_type"], mention["event"]["attachments"]  # so its quotes would not be known
     mention["event"]["type"], mention["event_id"] = "app_mention", "Ev9"
-    scene.world.queue.append(mention)
-    first, second = scene.records()
-    assert first == second
+    scene.world.queue.insert(0, mention)
+    assert len(said(scene.one()).quotes) == 1
 
 
 def test_threads_and_broadcasts(scene: Scene) -> None:
