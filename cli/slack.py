@@ -20,8 +20,8 @@ from turngate.cli.options import Connection, connects
 if TYPE_CHECKING:
     from turngate.connectors.slack.api import SlackApi
     from turngate.connectors.slack.directory import Directory
-    from turngate.connectors.slack.installations import App, Installations
-    from turngate.connectors.slack.intake import Intake
+    from turngate.connectors.slack.http import EventsServer
+    from turngate.connectors.slack.installations import Installations
     from turngate.streams.feed import Feed
 
 _PANEL = "Slack"
@@ -93,7 +93,12 @@ def events(
     Example:  turngate events --listen 0.0.0.0:3000 --slack-file slack.json --bootstrap-servers broker:9092
     """
     with extra("slack"):
+        from turngate.connectors.slack.answers import Answers
+        from turngate.connectors.slack.directory import Directory
+        from turngate.connectors.slack.http import EventsServer
         from turngate.connectors.slack.intake import Intake
+        from turngate.connectors.slack.socket import Socket
+        from turngate.sinks.questions import pressed
     installations, url = _settings(slack_file, slack_api)
     apps = list(installations.apps.values())
     if (listen is None) is not socket_mode:
@@ -104,19 +109,20 @@ def events(
     _log_to_stderr(connection)
 
     async def run() -> None:
-        from turngate.connectors.slack.directory import Directory
-
         async with _feed(connection) as feed, _api(url) as api:
             directory = Directory()
             async for record in feed.follow("membership-refreshes", now() - _OLD, forever=False):
                 directory.learn(record)
             intake = Intake(installations, directory, feed.append)
+            answers = Answers(installations, feed.append, pressed)
             await intake.missed()
             following = _learning(feed, directory)
             if place is None:
-                await until_stopped(following, *_sockets(api, apps, intake))
+                sockets = [Socket(api, app, intake, answers.take) for app in apps if app.app_token is not None]
+                await until_stopped(following, *(socket.run() for socket in sockets))
             else:
-                async with _serving(installations, intake, place):
+                server = EventsServer(installations, intake, answers.take)
+                async with _serving(server, place):
                     await until_stopped(following)
 
     asyncio.run(run())
@@ -198,19 +204,11 @@ async def _learning(feed: Feed, directory: Directory) -> None:
         directory.learn(record)
 
 
-def _sockets(api: SlackApi, apps: list[App], intake: Intake) -> list[Coroutine[Any, Any, None]]:
-    from turngate.connectors.slack.socket import Socket
-
-    return [Socket(api, app, intake).run() for app in apps if app.app_token is not None]
-
-
 @asynccontextmanager
-async def _serving(installations: Installations, intake: Intake, place: tuple[str, int]) -> AsyncIterator[None]:
+async def _serving(server: EventsServer, place: tuple[str, int]) -> AsyncIterator[None]:
     from aiohttp import web
 
-    from turngate.connectors.slack.http import EventsServer
-
-    runner = web.AppRunner(EventsServer(installations, intake).application(), access_log=None)
+    runner = web.AppRunner(server.application(), access_log=None)
     await runner.setup()
     try:
         try:

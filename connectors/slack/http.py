@@ -15,18 +15,18 @@ from turngate.connectors.slack.installations import App, Installations
 from turngate.connectors.slack.intake import Intake, NotTaken
 from turngate.connectors.slack.signature import signed
 
-EVENTS, INTERACTIONS, COMMANDS = "/slack/events", "/slack/interactions", "/slack/commands"
+EVENTS, INTERACTIONS = "/slack/events", "/slack/interactions"
 #: Bytes of a request.
 LARGEST = 1 << 20
 
-#: Takes a button's or a command's payload of an app, and gives what is answered; raises `NotTaken`.
-Answer = Callable[[str, Mapping[str, Any]], Awaitable[Mapping[str, Any] | None]]
+#: Takes what somebody pressed, in a payload to an app; raises `NotTaken`.
+Answer = Callable[[str, Mapping[str, Any]], Awaitable[None]]
 
 log = logging.getLogger(__name__)
 
 
 class EventsServer:
-    """The routes. `answer`: for interactions and slash commands; without it they are refused."""
+    """The routes. `answer`: for buttons; without it there is no route for them."""
 
     def __init__(
         self,
@@ -47,7 +47,6 @@ class EventsServer:
         app.router.add_get("/health", _healthy)
         if self._answer is not None:
             app.router.add_post(INTERACTIONS, self._form)
-            app.router.add_post(COMMANDS, self._form)
         return app
 
     async def _event(self, request: web.Request) -> web.Response:
@@ -86,21 +85,20 @@ class EventsServer:
 
 
 def form(body: bytes) -> dict[str, Any] | None:
-    """A button's payload, or the fields of a slash command; None where it is neither."""
+    """A button's payload; None where it is none."""
     try:
-        fields = {n: v[-1] for n, v in parse_qs(body.decode(), keep_blank_values=True, strict_parsing=True).items()}
-        payload = json.loads(fields["payload"]) if "payload" in fields else fields
-    except (ValueError, RecursionError):
+        payload = json.loads(parse_qs(body.decode(), strict_parsing=True)["payload"][-1])
+    except (KeyError, ValueError, RecursionError):
         return None
     return payload if isinstance(payload, dict) else None
 
 
-async def _taken(work: Awaitable[Mapping[str, Any] | None]) -> web.Response:
+async def _taken(work: Awaitable[None]) -> web.Response:
     try:
-        answer = await work
+        await work
     except NotTaken:
-        return web.Response(status=503)  # and Slack sends it again
-    return web.Response() if answer is None else web.json_response(dict(answer))
+        return web.Response(status=503)  # and Slack sends an event again
+    return web.Response()
 
 
 async def _healthy(request: web.Request) -> web.Response:

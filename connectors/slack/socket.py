@@ -31,7 +31,7 @@ log = logging.getLogger(__name__)
 
 
 class Socket:
-    """An app's connection. `answer`: for interactions and slash commands."""
+    """An app's connection. `answer`: for buttons."""
 
     def __init__(
         self,
@@ -95,13 +95,11 @@ class Socket:
 
     async def _one(self, socket: aiohttp.ClientWebSocketResponse, frame: dict[str, Any]) -> None:
         payload = frame.get("payload")
-        acknowledgement: dict[str, Any] = {"envelope_id": frame["envelope_id"]}
         try:
             if isinstance(payload, dict) and frame.get("type") == "events_api":
                 await self._intake.take(self._app.id, payload)
-            elif isinstance(payload, dict) and self._answer is not None:
-                answer = await self._answer(self._app.id, payload)
-                acknowledgement |= {} if answer is None else {"payload": dict(answer)}
+            elif isinstance(payload, dict) and frame.get("type") == "interactive" and self._answer is not None:
+                await self._answer(self._app.id, payload)
         except NotTaken:
             return  # not acknowledged, so Slack sends it again
-        await socket.send_json(acknowledgement)
+        await socket.send_json({"envelope_id": frame["envelope_id"]})

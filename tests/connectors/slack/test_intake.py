@@ -6,9 +6,10 @@ import asyncio
 import copy
 import json
 import time
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
+from urllib.parse import urlencode
 
 import pytest
 from aiohttp import web
@@ -16,16 +17,18 @@ from aiohttp import web
 from tests.connectors.slack.conftest import installed
 from tests.slack import Fault, Slack, Workspace
 from tests.slack.server import APP_TOKEN, SIGNING_SECRET, Answer, signed
-from turngate.connectors.slack import http, intake
+from turngate.connectors.slack import intake
+from turngate.connectors.slack.answers import Answers
 from turngate.connectors.slack.api import SlackApi
 from turngate.connectors.slack.directory import Directory
 from turngate.connectors.slack.http import EVENTS, INTERACTIONS, LARGEST, EventsServer
 from turngate.connectors.slack.installations import App, Installations
-from turngate.connectors.slack.intake import REMEMBERED, Intake, NotTaken
+from turngate.connectors.slack.intake import REMEMBERED, Intake
 from turngate.connectors.slack.listing import Listing
 from turngate.connectors.slack.socket import Socket
-from turngate.schemas.inputs import MessageObserved, Record, RoomChanged
+from turngate.schemas.inputs import ActionApproved, MessageObserved, Record, RoomChanged
 from turngate.schemas.shapes import Member
+from turngate.sinks.questions import APPROVE, pressed
 from turngate.streams.log import LogError
 
 APPS = [App("A1", SIGNING_SECRET, APP_TOKEN), App("A2", "another secret")]
@@ -248,29 +251,50 @@ async def test_an_account_that_changed_is_no_longer_taken_for_what_it_was(
     assert (changed.room, getattr(joined, "kind", None)) == ("slack:T1/C2", "guest")
 
 
-async def test_buttons_and_commands_are_handed_on(installations: Installations, taking: Intake, slack: Slack) -> None:
-    came: list[Mapping[str, Any]] = []
+BUTTON = {
+    "type": "block_actions",
+    "api_app_id": "A1",
+    "team": {"id": "T1", "domain": "acme"},
+    "user": {"id": "UALEX", "team_id": "T1"},
+    "container": {"type": "message", "message_ts": "1700000000.000100", "channel_id": "C1"},
+    "actions": [
+        {
+            "action_id": APPROVE,
+            "value": json.dumps({"tenant": "acme", "room": "slack:T1/C1", "fingerprint": "0" * 64}),
+        }
+    ],
+}
 
-    async def answer(app: str, payload: Mapping[str, Any]) -> Mapping[str, Any] | None:
-        came.append(payload)
-        if payload.get("text") == "busy":
-            raise NotTaken
-        return {"text": "done"} if payload.get("command") else None
 
-    form = "application/x-www-form-urlencoded"
-    async with served(EventsServer(installations, taking, answer)) as url:
+async def test_a_button_is_on_the_log_when_it_is_acknowledged(
+    slack: Slack, installations: Installations, taking: Intake, log: Log
+) -> None:
+    async with served(EventsServer(installations, taking, Answers(installations, log.append, pressed).take)) as url:
 
-        async def posted(body: bytes, path: str) -> tuple[int, str]:
-            found = await asyncio.to_thread(slack.post, body, url + path, kind=form)
-            return found.status, found.body
+        async def posted(payload: object, **more: Any) -> int:
+            body = urlencode({"payload": json.dumps(payload)}).encode()
+            kind = "application/x-www-form-urlencoded"
+            return (await asyncio.to_thread(slack.post, body, url + INTERACTIONS, kind=kind, **more)).status
 
-        button = b'payload={"type": "block_actions", "api_app_id": "A1"}'
-        assert await posted(button, INTERACTIONS) == (200, "")
-        assert await posted(b"command=/turngate&text=link&api_app_id=A1", http.COMMANDS) == (200, '{"text": "done"}')
-        assert (await posted(b"command=/turngate&text=busy&api_app_id=A1", http.COMMANDS))[0] == 503
-        assert (await posted(b"command=/turngate&api_app_id=A2", http.COMMANDS))[0] == 401
-        assert (await posted(b"payload={", INTERACTIONS))[0] == 400
-    assert [p.get("type", p.get("text")) for p in came] == ["block_actions", "link", "busy"]
+        assert await posted(BUTTON, X_Slack_Signature="v0=00") == 401
+        assert await posted(BUTTON | {"api_app_id": "A2"}) == 401
+        assert await posted([]) == 400
+        assert await posted(BUTTON | {"team": {"id": "T9"}}) == 200
+        assert log.records == []
+        log.broken = LogError("no broker answers")
+        assert await posted(BUTTON) == 503
+        log.broken = None
+        assert await posted(BUTTON) == 200
+    (approved,) = log.records
+    assert isinstance(approved, ActionApproved)
+    assert (approved.by, approved.room) == ("slack:T1/UALEX", "slack:T1/C1")
+
+
+async def test_a_button_over_socket_mode(slack: Slack, installations: Installations, taking: Intake, log: Log) -> None:
+    async with socket_of(slack, taking, answer=Answers(installations, log.append, pressed).take):
+        envelope = await asyncio.to_thread(slack.push, BUTTON, "interactive")
+        await asyncio.to_thread(slack.wait_acknowledged, envelope)
+    assert [type(r) for r in log.records] == [ActionApproved]
 
 
 async def test_what_socket_mode_brings_is_acknowledged_once_it_is_on_the_log(
