@@ -119,10 +119,8 @@ def _told(refs: list[str], purged: list[int]) -> Iterator[str]:
 def _erased(given: Given) -> list[str] | None:
     from turngate.schemas.outputs import ErasureApplied
 
-    for record in given.records:
-        if isinstance(record, ErasureApplied) and record.command == given.command:
-            return list(record.refs)
-    return None
+    applied = [r for r in given.records if isinstance(r, ErasureApplied) and r.command == given.command]
+    return [ref for record in applied for ref in record.refs] if applied else None
 
 
 def _purge(log: LocalLog, given: Given) -> int:

@@ -10,7 +10,7 @@ from turngate.processors import contexts, gate, handling
 from turngate.processors.agents import pause
 from turngate.processors.approvals import approved
 from turngate.processors.collecting import collect
-from turngate.processors.errors import Refused, StateVersionError
+from turngate.processors.errors import Refused, StateVersionError, TooLarge
 from turngate.processors.keys import NO_KEYS, Keys
 from turngate.processors.ledger import AsOf, Caches, Ledger
 from turngate.processors.permits import destination
@@ -37,9 +37,12 @@ class Engine:
     """
 
     #: Grows by one with every change after which the same log may lead to other decisions or other state.
-    version = "3"
+    version = "4"
+    #: Whether a record can be written; whoever writes what comes of this engine says so.
+    fits: Callable[[Record], bool]
 
     def __init__(self, keys: Keys = NO_KEYS) -> None:
+        self.fits = lambda _: True
         self._keys = keys
         self._tables = Tables()
         self._queue = Queue(self._tables)
@@ -190,6 +193,7 @@ class Engine:
         after: Waiting | None = None
         try:
             after = step(ledger, waiting)
+            self._check(ledger.out)
         except MemoryError:
             raise
         except Exception:
@@ -207,7 +211,7 @@ class Engine:
         mark = self.state.mark()
         try:
             handling.belongs(record, position.topic)
-            return self._handle(record, position.topic, late=late)
+            return self._check(self._handle(record, position.topic, late=late))
         except MemoryError:
             raise
         except Refused as refused:
@@ -216,6 +220,12 @@ class Engine:
         except Exception:
             self._undo(mark)
             return self._failed(record, position, timestamp, raw)
+
+    def _check(self, out: list[Record]) -> list[Record]:
+        """What comes of a record, if all of it can be written. Raises `TooLarge`."""
+        if not all(map(self.fits, out)):
+            raise TooLarge
+        return out
 
     def _handle(self, record: Record, topic: str, *, late: bool) -> list[Record]:
         ledger = self._ledger(record.tenant)

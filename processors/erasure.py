@@ -15,6 +15,9 @@ from turngate.schemas.inputs import ErasureCommanded
 from turngate.schemas.outputs import ErasureApplied, WriteRefused
 from turngate.schemas.shapes import Code, Reason
 
+#: Refs that one `ErasureApplied` names at most: the longest refs that there can be take 13 MB.
+MOST_REFS = 3_000
+
 
 def erase(ledger: Ledger, record: ErasureCommanded) -> None:
     """Purge texts, make their refs deleted for every agent, and name them all; ids and digests stay.
@@ -29,7 +32,13 @@ def erase(ledger: Ledger, record: ErasureCommanded) -> None:
         if ref.startswith(REVISION):
             _purge(ledger, ref[len(REVISION) :])
     _refuse_waiting(ledger, refs)
-    ledger.emit(ErasureApplied(tenant=ledger.tenant, at=ledger.now, command=record.command, refs=tuple(sorted(refs))))
+    for some in _portions(sorted(refs)):
+        ledger.emit(ErasureApplied(tenant=ledger.tenant, at=ledger.now, command=record.command, refs=some))
+
+
+def _portions(refs: list[str]) -> list[tuple[str, ...]]:
+    """Refs in as few records as can be written: an erasure must never fail for what it reaches."""
+    return [tuple(refs[at : at + MOST_REFS]) for at in range(0, len(refs), MOST_REFS)] or [()]
 
 
 def _named(ledger: Ledger, record: ErasureCommanded) -> set[str]:

@@ -1,4 +1,4 @@
-"""Decides the two ways in which a record can fail to be applied."""
+"""Decides the ways in which a record can fail to be applied."""
 
 from __future__ import annotations
 
@@ -12,6 +12,10 @@ class Refused(Exception):
         super().__init__(code.value)
         self.code = code
         self.detail = detail
+
+
+class TooLarge(Exception):
+    """What came of a record is larger than what can be written, so nothing comes of it (R-RUN-6)."""
 
 
 class StateVersionError(Exception):

@@ -148,9 +148,21 @@ def fail(ledger: Ledger, draft: TurnDrafted) -> None:
 
 
 def end(ledger: Ledger, waiting: Waiting, code: Code) -> None:
-    """Drop what waits, for one reason: its agent was paused, or its decision failed."""
+    """Drop what waits, for one reason, such as that its agent was paused."""
     row, draft = _waiting(ledger, waiting)
     drop(ledger, draft, row, [Reason(code=code)])
+
+
+def fail_waiting(ledger: Ledger, waiting: Waiting) -> None:
+    """An error in deciding what waits ends it as a drop (R-RUN-6).
+
+    What it had is not looked at, since that may be what failed; it may have been anything (R-TNT-1).
+    """
+    row, draft = _waiting(ledger, waiting)
+    arm(ledger, draft.agent, draft.room, draft.thread, BOTH)
+    put_turn(ledger, draft.turn, replace(row, final=True, waiting=None, asks=None))
+    close(ledger, draft)
+    decide(ledger, draft, Verdict.DROP, [Reason(code=Code.DECISION_ERROR)])
 
 
 def waiting_draft(ledger: Ledger, waiting: Waiting) -> TurnDrafted:

@@ -133,7 +133,7 @@ def room_known(ledger: Ledger, waiting: Waiting) -> Waiting | None:
 def failed(ledger: Ledger, waiting: Waiting) -> None:
     """An error in what waited is never a delivery, and it waits no more (R-RUN-6)."""
     if waiting.kind in (WaitKind.DRAFT, WaitKind.ASK):
-        gate.end(ledger, waiting, Code.DECISION_ERROR)
+        gate.fail_waiting(ledger, waiting)
     elif waiting.kind is WaitKind.CONTEXT:
         contexts.withhold(ledger, contexts.waiting_request(ledger, waiting), Code.DECISION_ERROR)
     elif waiting.kind is WaitKind.WRITE:

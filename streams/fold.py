@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
 from typing import Protocol
 
@@ -23,10 +23,19 @@ _ORDER = {topic: i for i, topic in enumerate(INPUT_TOPICS)}
 _TRACEPARENT = re.compile(rb"[0-9a-f]{2}-([0-9a-f]{32})-[0-9a-f]{16}-[0-9a-f]{2}(?:-.*)?")
 
 
+#: Bytes of the largest record that may come of one. Topics are made to take it, with its key and headers.
+RECORD_BYTES = 16_000_000
+
+
 class Applies(Protocol):
-    """What the fold asks of an engine."""
+    """What the fold asks of an engine.
+
+    `fits`, which the fold sets, says whether a record can be written. A record of which a larger one would come has
+    failed (R-RUN-6): it must stop neither its partition nor the tenants beside it.
+    """
 
     version: str
+    fits: Callable[[Record], bool]
 
     @property
     def now(self) -> int:
@@ -48,11 +57,22 @@ class Applies(Protocol):
 class Fold:
     """One partition: an engine, and the position after the last record applied of each input topic."""
 
-    def __init__(self, partition: int, engine: Applies, codec: Codec, positions: dict[str, int] | None = None) -> None:
+    def __init__(
+        self,
+        partition: int,
+        engine: Applies,
+        codec: Codec,
+        positions: dict[str, int] | None = None,
+        record_bytes: int = RECORD_BYTES,
+    ) -> None:
         self.partition = partition
         self.positions: dict[str, int] = dict.fromkeys(INPUT_TOPICS, 0) | (positions or {})
         self._engine = engine
         self._codec = codec
+        self._record_bytes = record_bytes
+        #: What was encoded to see whether it fits, by identity, which stays a record's own while that is held here.
+        self._encoded: dict[int, tuple[Record, bytes]] = {}
+        engine.fits = self._fits
 
     def apply(self, stretch: Stretch) -> Commit:
         """Apply a stretch and give everything that came of it.
@@ -109,11 +129,22 @@ class Fold:
             emitted = call(record, position, message.timestamp, raw)
         cause = f"{message.topic}/{message.partition}/{message.offset}"
         own, brought = _trace_id(cause), _brought_trace(message)
-        return [
+        outgoing = [
             # Time passes for every tenant of the partition, and a trace belongs to the one that brought it (R-ROOM-11).
             self._outgoing(r, f"{cause}/{n}", own if r.tenant.encode() != message.key else brought or own)
             for n, r in enumerate(emitted)
         ]
+        self._encoded.clear()
+        return outgoing
+
+    def _fits(self, record: Record) -> bool:
+        return len(self._bytes(record)) <= self._record_bytes
+
+    def _bytes(self, record: Record) -> bytes:
+        known = self._encoded.get(id(record))
+        if known is None:
+            known = self._encoded[id(record)] = record, self._codec.encode(record)
+        return known[1]
 
     def _stretch(self, before: tuple[Position, ...], after: tuple[Position, ...], late: list[Position]) -> Outgoing:
         record = StretchApplied(
@@ -136,7 +167,7 @@ class Fold:
     def _outgoing(self, record: Record, event: str, trace: bytes) -> Outgoing:
         name = type(record).__name__
         headers = _headers(name, event, trace, record.at, self.partition)
-        return Outgoing(OUTPUT_TOPIC[name], record.tenant.encode(), self._codec.encode(record), headers)
+        return Outgoing(OUTPUT_TOPIC[name], record.tenant.encode(), self._bytes(record), headers)
 
 
 def in_order(messages: list[Message]) -> list[Message]:

@@ -11,6 +11,7 @@ from aiokafka.errors import IllegalOperation, KafkaError
 from aiokafka.producer import sender
 
 from turngate.streams.kafka.settings import KafkaSettings
+from turngate.streams.kafka.topics import OUTPUT_BYTES
 from turngate.streams.log import Headers, LogError
 
 #: What a producer raises that was fenced, or whose broker went away: `ProducerFenced` from a commit or from a delivery,
@@ -35,6 +36,7 @@ def transactional_producer(settings: KafkaSettings, transactional_id: str) -> AI
         acks="all",
         linger_ms=0,
         max_batch_size=BATCH_BYTES,
+        max_request_size=OUTPUT_BYTES,
         **settings.client_options(),
     )
 
@@ -50,6 +52,7 @@ def plain_consumer(settings: KafkaSettings, *, committed: bool, **more: Any) -> 
         enable_auto_commit=False,
         auto_offset_reset="none",
         isolation_level="read_committed" if committed else "read_uncommitted",
+        max_partition_fetch_bytes=OUTPUT_BYTES,
         **settings.client_options(),
         **more,
     )

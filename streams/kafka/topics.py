@@ -15,6 +15,7 @@ from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
 from aiokafka.errors import KafkaError, TopicAlreadyExistsError, for_code
 
 from turngate.schemas.catalog import INPUT_TOPICS, OUTPUT_TOPICS
+from turngate.streams.fold import RECORD_BYTES
 from turngate.streams.kafka.settings import KafkaSettings, loopback
 from turngate.streams.log import LogError
 
@@ -55,7 +56,15 @@ RETENTION: Mapping[str, int] = MappingProxyType(
 #: Seconds in which a broker must have answered.
 PATIENCE = 10.0
 
-_TIMESTAMPS, _CLEANUP = "message.timestamp.type", "cleanup.policy"
+#: Bytes that each output topic takes in one batch: the largest record that may come of one, its key and its headers.
+OUTPUT_BYTES = 16 * 1024 * 1024
+assert RECORD_BYTES + 512 * 1024 < OUTPUT_BYTES
+#: The same of the state topic, whose larger entries lie in parts.
+STATE_BYTES = 1024 * 1024
+#: The least `max.message.bytes` of the topics that a worker writes.
+LARGEST: Mapping[str, int] = MappingProxyType(dict.fromkeys(OUTPUT_TOPICS, OUTPUT_BYTES) | {STATE_TOPIC: STATE_BYTES})
+
+_TIMESTAMPS, _CLEANUP, _LARGEST = "message.timestamp.type", "cleanup.policy", "max.message.bytes"
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +74,7 @@ class Topic:
     partitions: int
     timestamps: str
     cleanup: str
+    largest: int
 
 
 def topic_configs(topic: str, *, replication: int, create_time: bool = False) -> dict[str, str]:
@@ -73,6 +83,8 @@ def topic_configs(topic: str, *, replication: int, create_time: bool = False) ->
         _TIMESTAMPS: "CreateTime" if create_time else "LogAppendTime",  # R-TIME-1
         "min.insync.replicas": str(max(1, replication - 1)),
     }
+    if topic in LARGEST:
+        config[_LARGEST] = str(LARGEST[topic])
     if topic != STATE_TOPIC:
         # Simulated times are long past or to come, and a broker goes by them: it would delete or refuse the records.
         kept = {"retention.ms": "-1", "message.timestamp.after.max.ms": str(2**63 - 1)}
@@ -133,8 +145,9 @@ async def check_topics(
     """What the cluster's topics of the contract are, all of them fit for a worker.
 
     Raises `LogError` with one sentence where a topic is missing, the numbers of partitions differ, a writer would
-    choose the time of an input (R-TIME-1), records could be compacted away, or the broker does not answer within
-    `patience` seconds. `create_time`: writers choose the time, and must (`allow_create_time`).
+    choose the time of an input (R-TIME-1), records could be compacted away, a topic takes less than may be written to
+    it, or the broker does not answer within `patience` seconds. `create_time`: writers choose the time, and must
+    (`allow_create_time`).
     """
     if create_time:
         allow_create_time(settings)
@@ -171,6 +184,13 @@ def _judge(found: Mapping[str, Topic], *, create_time: bool) -> None:
         raise LogError(f"{_CLEANUP} must be delete, or records are lost: {', '.join(lossy)}")
     if found[STATE_TOPIC].cleanup != "compact":
         raise LogError(f"{_CLEANUP} of {STATE_TOPIC} must be compact, or state is lost: {found[STATE_TOPIC].cleanup}")
+    for least in sorted(set(LARGEST.values())):
+        small = [name for name, needed in LARGEST.items() if needed == least and found[name].largest < least]
+        if small:
+            raise LogError(
+                f"{_LARGEST} must be {least} or more, or a large room stops its partition: {', '.join(small)};"
+                " raise it with Kafka's kafka-configs.sh"
+            )
 
 
 async def _topics(admin: AIOKafkaAdminClient, names: tuple[str, ...]) -> dict[str, Topic]:
@@ -179,7 +199,7 @@ async def _topics(admin: AIOKafkaAdminClient, names: tuple[str, ...]) -> dict[st
     described = {t["topic"]: t for t in await admin.describe_topics() if t["topic"] in names and not t["error_code"]}
     if not described:
         return {}
-    wanted: Any = dict.fromkeys((_TIMESTAMPS, _CLEANUP))
+    wanted: Any = dict.fromkeys((_TIMESTAMPS, _CLEANUP, _LARGEST))
     answers = await admin.describe_configs([ConfigResource(ConfigResourceType.TOPIC, n, wanted) for n in described])
     configs: dict[str, dict[str, str]] = {}
     for answer in answers:
@@ -188,7 +208,12 @@ async def _topics(admin: AIOKafkaAdminClient, names: tuple[str, ...]) -> dict[st
                 raise LogError(f"topic {name} cannot be examined: {message or for_code(code).__name__}")
             configs[name] = {entry[0]: entry[1] for entry in entries}
     return {
-        name: Topic(len(described[name]["partitions"]), configs[name][_TIMESTAMPS], configs[name][_CLEANUP])
+        name: Topic(
+            len(described[name]["partitions"]),
+            configs[name][_TIMESTAMPS],
+            configs[name][_CLEANUP],
+            int(configs[name][_LARGEST]),
+        )
         for name in names
         if name in described
     }

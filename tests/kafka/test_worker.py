@@ -148,11 +148,11 @@ async def test_a_state_is_loaded_if_there_is_memory_for_it_and_refused_with_a_se
 
 
 class Verbose(Chained):
-    """What comes of a draft is larger than a broker takes."""
+    """What comes of a draft is larger than a topic takes, and this engine does not look."""
 
     def apply(self, record: Record, position: Position, timestamp: int, raw: bytes) -> list[Record]:
         out = super().apply(record, position, timestamp, raw)
-        return [r.model_copy(update={"policy": "x" * 2_000_000}) if isinstance(r, TurnDecided) else r for r in out]
+        return [r.model_copy(update={"policy": "x" * 17_000_000}) if isinstance(r, TurnDecided) else r for r in out]
 
 
 async def test_an_output_that_the_broker_does_not_take_stops_its_partition_and_says_why(cluster: Cluster) -> None:
@@ -163,7 +163,7 @@ async def test_an_output_that_the_broker_does_not_take_stops_its_partition_and_s
             return set(made.runtime.unusable) == {1}
 
         await until(judged)
-        said = f"{cluster.prefix}turn-verdicts[1]: the broker does not take a record of 2000"
+        said = f"{cluster.prefix}turn-verdicts[1]: the broker does not take a record of 17000"
         assert made.runtime.unusable[1].startswith(said)
         await applied(made, {place: end for place, end in ends.items() if place.partition == 0})
     async with owning(cluster) as made:  # its twin, whose outputs are small

@@ -11,10 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.streams.chain import Chain
-from tests.streams.world import CODEC, EPOCH, ROOMS, Input, draft, message, policy, tick
+from tests.streams.world import CODEC, EPOCH, ROOMS, Input, draft, listing, message, policy, ref, tick
+from turngate.processors.engine import Engine
 from turngate.schemas.catalog import APPLIED, DEAD_LETTERS, DRAFTS, INPUT_TOPICS
 from turngate.schemas.outputs import RecordRefused, StretchApplied, TurnDecided
-from turngate.streams.fold import Fold, in_order
+from turngate.streams.fold import RECORD_BYTES, Fold, in_order
 from turngate.streams.log import Commit, Message, Outgoing, Stretch
 
 
@@ -211,6 +212,22 @@ def test_a_trace_stays_with_the_tenant_that_brought_it() -> None:
     traced = {o.key: TRACE in dict(o.headers)["traceparent"] for o in commit.outputs}
     assert traced == {b"bolt": False, b"acme": True, b"0": False}
     assert len({dict(o.headers)["ce_id"] for o in commit.outputs}) == 3
+
+
+@pytest.mark.parametrize(("record_bytes", "verdict"), [(700, "drop"), (RECORD_BYTES, "deliver")])
+def test_a_record_of_which_a_larger_one_would_come_than_can_be_written_has_failed(
+    record_bytes: int, verdict: str
+) -> None:
+    """R-RUN-6: it is a drop and visible, everything that is written fits, and the partition goes on."""
+    fold = Fold(0, Engine(), CODEC, record_bytes=record_bytes)
+    crowd = tuple(f"slack:T1/U{n:03}" for n in range(60))
+    said = [message(2, ROOMS[0], 0), draft(3, ROOMS[0], "t", (ref(ROOMS[0], 0),))]
+    commit = fold.apply(stretch([lying(one, 0) for one in (policy(0), listing(1, ROOMS[0], crowd), *said)]))
+    assert all(len(out.value or b"") <= record_bytes for out in commit.outputs)
+    (decided,) = (r for o in commit.outputs if isinstance(r := CODEC.decode(o.value), TurnDecided))
+    assert decided.verdict == verdict
+    assert [CODEC.decode(o.value).code for o in on(commit, DEAD_LETTERS)] == ["decision_error"] * (verdict == "drop")
+    assert fold.positions["turn-drafts"] == 1
 
 
 def refused(bad: Stretch) -> str:

@@ -72,6 +72,7 @@ async def test_topics_are_made_once_and_pass_the_check(settings: KafkaSettings) 
     assert {topic.partitions for topic in found.values()} == {3}
     assert {topic.timestamps for topic in found.values()} == {"LogAppendTime"}
     assert {name for name, topic in found.items() if topic.cleanup == "compact"} == {STATE_TOPIC}
+    assert {found[name].largest for name in OUTPUT_TOPICS} == {16 * 1024 * 1024}
 
 
 async def test_what_is_missing_is_made_and_named(settings: KafkaSettings, admin: AdminClient) -> None:
@@ -109,6 +110,13 @@ async def test_unequal_partition_counts_are_refused(settings: KafkaSettings, adm
         ),
         ("turn-drafts", "cleanup.policy", "compact", "cleanup.policy must be delete, or records are lost: turn-drafts"),
         (STATE_TOPIC, "cleanup.policy", "delete", "cleanup.policy of turngate-state must be compact, or state is lost"),
+        (
+            "outbound",
+            "max.message.bytes",
+            "16777215",
+            "max.message.bytes must be 16777216 or more, or a large room stops its partition: outbound;",
+        ),
+        (STATE_TOPIC, "max.message.bytes", "1000000", "max.message.bytes must be 1048576 or more"),
     ],
 )
 async def test_an_unfit_topic_is_refused(
