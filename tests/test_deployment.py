@@ -10,9 +10,12 @@ from typing import Any
 
 import pytest
 import yaml
+from typer.testing import CliRunner
 
 from tests import registry
+from turngate.cli.main import app
 from turngate.cli.options import variables
+from turngate.streams.keys import add_key, read_keys
 
 ROOT = Path(__file__).parents[1]
 COMPOSE = ROOT / "docker-compose.yml"
@@ -44,8 +47,28 @@ def test_the_file_follows_the_compose_specification(tmp_path: Path) -> None:
     assert "portz" in done.stdout
 
 
-def test_it_has_a_broker_a_registry_a_database_and_a_worker() -> None:
-    assert set(SERVICES) == {"kafka", "registry", "postgres", "topics", "worker"}
+def test_it_has_a_broker_a_registry_a_database_a_worker_and_an_assessor() -> None:
+    assert set(SERVICES) == {"kafka", "registry", "postgres", "topics", "worker", "assessor"}
+
+
+@pytest.mark.parametrize("name", ["topics", "worker", "assessor"])
+def test_a_service_of_ours_runs_a_command_that_there_is(name: str) -> None:
+    words = [word for word in SERVICES[name]["command"] if word.isalpha()]
+    assert CliRunner().invoke(app, [*words, "--help"]).exit_code == 0
+    assert SERVICES[name]["environment"]["TURNGATE_REGISTRY_URL"].startswith("http://registry:")
+
+
+def test_the_worker_alone_has_keys_and_they_come_from_outside_as_the_file_says(tmp_path: Path) -> None:
+    keyed = {name for name, s in SERVICES.items() if any("KEYS" in setting for setting in s.get("environment", {}))}
+    assert keyed == {"worker"}
+    assert SERVICES["worker"]["environment"]["TURNGATE_KEYS"].startswith("${TURNGATE_KEYS:?")
+    file = tmp_path / "keys.json"
+    add_key(file)
+    (line,) = re.findall(r"^#   (echo \"TURNGATE_KEYS=.*) >> \.env$", COMPOSE.read_text("utf-8"), flags=re.MULTILINE)
+    said = subprocess.run(["sh", "-c", line], cwd=tmp_path, capture_output=True, text=True, check=True).stdout
+    name, _, quoted = said.rstrip("\n").partition("=")
+    assert (quoted[0], quoted[-1], "'" in quoted[1:-1]) == ("'", "'", False)  # how Compose reads it: as it stands
+    assert read_keys(environment={name: quoted[1:-1]}) == read_keys(file)
 
 
 @pytest.mark.parametrize("name", sorted(SERVICES))

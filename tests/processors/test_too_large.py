@@ -1,4 +1,4 @@
-"""What cannot be written comes to nothing: its record has failed, and neither its room nor the tenant stops (R-RUN-6)."""
+"""What cannot be written comes to nothing: its record has failed, and nothing else stops for it (R-RUN-6)."""
 
 from __future__ import annotations
 
