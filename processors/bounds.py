@@ -11,7 +11,7 @@ from turngate.processors.accounts import Joiner, account, covered, same
 from turngate.processors.audience import Keyed, Sets, keyed, listed, namespace
 from turngate.processors.ledger import Ledger
 from turngate.processors.policy import Effective
-from turngate.processors.rows import Event, Listing, Roster
+from turngate.processors.rows import Event, Listing, Room, RoomLog, Roster
 from turngate.schemas.canonical import digest
 from turngate.schemas.shapes import Audience, MemberKind, RoomKind, Visibility
 
@@ -106,34 +106,30 @@ class Standing(NamedTuple):
         )
 
 
-def changed_at(ledger: Ledger, agent: str, room: str) -> int | None:
-    """When the room last became something else, as this agent was told; None where never."""
-    times = [at for of, at in ledger.room_log(room).changed if of is None or of == agent]
-    return max(times, default=None)
+def changed_at(log: RoomLog, agent: str) -> int | None:
+    """When a room last became something else, as this agent was told; None where never."""
+    return max((at for of, at in log.changed if of is None or of == agent), default=None) if log.changed else None
 
 
-def known_listing(ledger: Ledger, agent: str, room: str) -> Listing | None:
+def known_listing(known: Room, log: RoomLog, agent: str) -> Listing | None:
     """The agent's current listing of a room, unless a `RoomChanged` has made it void (R-ROOM-5)."""
-    listing = ledger.room(agent, room).listing
-    changed = changed_at(ledger, agent, room)
+    listing, changed = known.listing, changed_at(log, agent)
     return None if listing is None or (changed is not None and listing.started_at <= changed) else listing
 
 
 def standing(ledger: Ledger, agent: str, room: str) -> Standing:
     """What the agent knows of the room now."""
-    skewed = ledger.room(agent, room).skewed
-    listing = known_listing(ledger, agent, room)
+    known, log = ledger.room(agent, room), ledger.room_log(room)
+    listing = known_listing(known, log, agent)
     if listing is None or listing.visibility is Visibility.OPEN:
-        return Standing(listing, None, skewed)
+        return Standing(listing, None, known.skewed)
     by_listing = current(ledger, agent, room, listing)
-    events = ledger.room_log(room).events
     cached = ledger.caches.bounds.get((agent, room))
-    basis = (listing, by_listing, events)
-    if cached is None or any(a is not b for a, b in zip(cached[0], basis, strict=True)):
-        cached = (basis, _bounds(ledger, agent, room, listing, by_listing, events))
-        ledger.caches.bounds[agent, room] = cached
-    bounds: Bounds = cached[1]
-    return Standing(listing, bounds, skewed)
+    if cached is None or cached[0] is not listing or cached[1] is not by_listing or cached[2] is not log.events:
+        made = _bounds(ledger, agent, room, listing, by_listing, log.events)
+        cached = ledger.caches.bounds[agent, room] = listing, by_listing, log.events, made
+    bounds: Bounds = cached[3]
+    return Standing(listing, bounds, known.skewed)
 
 
 def current(ledger: Ledger, agent: str, room: str, listing: Listing) -> Listed:

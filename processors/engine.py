@@ -52,7 +52,7 @@ class Engine:
         self._caches: dict[str, Caches] = {}
         self._holds: dict[str, int] = {}
         self._as_of: AsOf | None = None
-        self._spots: dict[str, Position] = {}
+        self._spots: dict[str, Position | None] = dict.fromkeys(INPUT_TOPICS)
         self._moved: set[str] = set()
         self._partition = 0
 
@@ -139,7 +139,7 @@ class Engine:
         self._ages.index()
         self._endings.index(self._ledger)
         self._as_of = None
-        self._spots.clear()
+        self._spots = dict.fromkeys(INPUT_TOPICS)
         self._moved = {topic for topic in INPUT_TOPICS if ("position", topic) in self._tables.clock}
 
     def _arrival(self) -> int:
@@ -152,7 +152,7 @@ class Engine:
                 offset = self._tables.clock.rows["position", topic]
                 self._spots[topic] = Position(topic=topic, partition=self._partition, offset=offset)
             self._moved.clear()
-            self._as_of = tuple(self._spots[topic] for topic in INPUT_TOPICS if topic in self._spots)
+            self._as_of = tuple(spot for spot in self._spots.values() if spot is not None)
         return self._as_of
 
     def _ledger(self, tenant: str) -> Ledger:

@@ -9,7 +9,7 @@ from turngate.processors.approvals import covers_draft, use
 from turngate.processors.ledger import Ledger
 from turngate.processors.permits import Destination, destination, ends, nowhere
 from turngate.processors.retention import over_age
-from turngate.processors.rows import Approval, Turn, Waiting, WaitKind
+from turngate.processors.rows import Approval, Turn, Waiting, WaitKind, but
 from turngate.processors.taint import BOTH, arm
 from turngate.processors.trial import Tried, best, exposure
 from turngate.processors.turns import close, put_turn, turn_of
@@ -28,12 +28,12 @@ def turn_drafted(ledger: Ledger, draft: TurnDrafted, *, late: bool = False) -> W
     if row.content is not None:
         if content != row.content and content not in row.conflicts:
             put_turn(ledger, draft.turn, replace(row, conflicts=(*row.conflicts, content)))
-            _expose(ledger, draft)
+            _expose(ledger, draft, row)
             decide(ledger, draft, Verdict.DROP, [Reason(code=Code.TURN_CONFLICT)], content=content)
         return None
     ledger.active(draft.room)
-    row = replace(row, agent=draft.agent, content=content, trigger=draft.trigger, arrived=ledger.now)
-    _expose(ledger, draft)
+    row = but(row, agent=draft.agent, content=content, trigger=draft.trigger, arrived=ledger.now)
+    _expose(ledger, draft, row)
     code = Code.BARRIER_LATE if late else _at_once(ledger, draft)
     if code is not None:
         drop(ledger, draft, row, [Reason(code=code)])
@@ -41,9 +41,9 @@ def turn_drafted(ledger: Ledger, draft: TurnDrafted, *, late: bool = False) -> W
     return _as_new(ledger, draft, row)
 
 
-def _expose(ledger: Ledger, draft: TurnDrafted) -> None:
+def _expose(ledger: Ledger, draft: TurnDrafted, row: Turn) -> None:
     """What a draft read arms its conversation, whether it is delivered or not (R-TNT-1)."""
-    arm(ledger, draft.agent, draft.room, draft.thread, exposure(ledger, draft).read)
+    arm(ledger, draft.agent, draft.room, draft.thread, exposure(ledger, draft, row).read)
 
 
 def _as_new(ledger: Ledger, draft: TurnDrafted, row: Turn) -> Waiting | None:
@@ -76,7 +76,7 @@ def _hold(ledger: Ledger, draft: TurnDrafted, row: Turn, codes: tuple[Code, ...]
     if draft.deadline is not None:
         until = min(until, draft.deadline)
     put_turn(ledger, draft.turn, replace(row, waiting=draft, asks=None))
-    refs = exposure(ledger, draft).refs
+    refs = exposure(ledger, draft, row).refs
     decide(ledger, draft, Verdict.HOLD, _of_room(draft.room, codes), provenance=refs)
     ledger.ask(draft.agent, draft.room, Because.DRAFT, until)
     return _wait(ledger, draft, WaitKind.DRAFT, until)
@@ -222,7 +222,7 @@ def _ask(ledger: Ledger, draft: TurnDrafted, row: Turn, tried: Tried) -> Waiting
         return None
     put_turn(ledger, draft.turn, replace(row, waiting=draft, asks=tried.ask))
     fingerprint = None if tried.ask is None else tried.ask.fingerprints[0]
-    refs = exposure(ledger, draft).refs
+    refs = exposure(ledger, draft, row).refs
     decide(ledger, draft, Verdict.ASK, tried.reasons, provenance=refs, fingerprint=fingerprint)
     return _wait(ledger, draft, WaitKind.ASK, until)
 
@@ -268,7 +268,7 @@ def _let_out(
 
 def drop(ledger: Ledger, draft: TurnDrafted, row: Turn, against: list[Reason]) -> None:
     """End a draft without sending anything; its provenance is all that it had (R-EVI-6)."""
-    refs = exposure(ledger, draft).refs
+    refs = exposure(ledger, draft, row).refs
     _finish(ledger, draft, row, against, authorized=None, tried=Tried(()))
     decide(ledger, draft, Verdict.DROP, against, provenance=refs)
 
@@ -280,7 +280,7 @@ def _finish(
 
     A missing ref for which the draft was not refused may have been anything (R-TNT-1).
     """
-    missing = exposure(ledger, draft).missing
+    missing = exposure(ledger, draft, row).missing
     if missing:
         refused = {reason.ref for reason in against if reason.code == Code.SOURCE_MISSING and authorized is None}
         if any(ref not in refused for ref in missing):
@@ -288,7 +288,7 @@ def _finish(
     use(ledger, tried.approvals, draft.turn)
     for claim in tried.claims:
         ledger.tables.claims.put((ledger.tenant, *claim), draft.turn)
-    done = replace(
+    done = but(
         row,
         final=True,
         waiting=None,

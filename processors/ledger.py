@@ -39,7 +39,7 @@ class Caches:
     via: Recent[tuple[str, str], str] = field(default_factory=lambda: Recent(50_000))
     shapes: Recent[str, Leaf] = field(default_factory=lambda: Recent(2_000))
     listed: Recent[tuple[str, str], tuple[Any, Any, Any]] = field(default_factory=lambda: Recent(2_000))
-    bounds: Recent[tuple[str, str], tuple[Any, Any]] = field(default_factory=lambda: Recent(2_000))
+    bounds: Recent[tuple[str, str], tuple[Any, Any, Any, Any]] = field(default_factory=lambda: Recent(2_000))
     codes: Recent[CodesKey, tuple[tuple[Code, ...], bool]] = field(default_factory=lambda: Recent(100_000))
     remembered: dict[str, Any] = field(default_factory=dict)
 

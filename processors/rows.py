@@ -4,10 +4,21 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import TypeVar
 
 from turngate.schemas.inputs import ContextRequested, DeliveryStatus, MemoryKind, TurnDrafted
 from turngate.schemas.outputs import GrantState, RevisionState
 from turngate.schemas.shapes import FieldClass, MemberKind, Reason, RoomKind, Visibility
+
+R = TypeVar("R")
+
+
+def but(row: R, **changes: object) -> R:
+    """The row with some fields changed: `dataclasses.replace` in half the time, for rows that every draft changes."""
+    made = object.__new__(type(row))
+    for name in row.__slots__:  # type: ignore[attr-defined]
+        object.__setattr__(made, name, changes[name] if name in changes else getattr(row, name))
+    return made
 
 
 @dataclass(frozen=True, slots=True)

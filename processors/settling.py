@@ -18,7 +18,7 @@ def settle(ledger: Ledger, agent: str, room: str, listing: Listing) -> None:
     row = ledger.room(agent, room)
     if not row.pending:
         return
-    changed = changed_at(ledger, agent, room)
+    changed = changed_at(ledger.room_log(room), agent)
     freshness = ledger.policy(room).settings.freshness
     limit = freshness.settle
     still: list[Pending] = []
@@ -88,5 +88,5 @@ def _then(ledger: Ledger, agent: str, room: str, listing: Listing, pending: Pend
 
 def _stands(ledger: Ledger, agent: str, room: str, pending: Pending) -> bool:
     """Whether there was a listing when it was said, and no change before that had made it void."""
-    changed = changed_at(ledger, agent, room)
+    changed = changed_at(ledger.room_log(room), agent)
     return pending.before is not None and (changed is None or pending.before.started_at > changed)

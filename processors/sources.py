@@ -24,6 +24,7 @@ class Exempt:
 
 
 NOTHING_EXEMPT = Exempt()
+_DELETED = (Code.SOURCE_DELETED,)
 
 
 class Source(NamedTuple):
@@ -53,13 +54,11 @@ def source(ledger: Ledger, ref: str, agent: str, exempt: Exempt = NOTHING_EXEMPT
 
 
 def _source(ledger: Ledger, ref: str, agent: str, exempt: Exempt) -> Source | None:
-    codes = (Code.SOURCE_DELETED,) if (ledger.tenant, ref) in ledger.tables.deleted.rows else ()
+    codes = _DELETED if (ledger.tenant, ref) in ledger.tables.deleted.rows else ()
     if ref.startswith(REVISION):
         return _revision(ledger, ref[len(REVISION) :], agent, codes, exempt)
     evidence = evidence_of(ledger, ref, agent)
-    if evidence is None:
-        return None
-    return Source(evidence.leaves, codes, evidence.over, values=evidence.values)
+    return None if evidence is None else Source(evidence.leaves, codes, evidence.over, (), evidence.values)
 
 
 def _revision(ledger: Ledger, name: str, agent: str, codes: tuple[Code, ...], exempt: Exempt) -> Source | None:

@@ -125,8 +125,7 @@ class State:
 
     def keep(self) -> None:
         """Everything in the journal stands; it becomes part of the next checkpoint."""
-        for table, key, _ in self._journal:
-            self._changed[table.name, key] = None
+        self._changed.update(((table.name, key), None) for table, key, _ in self._journal)
         self._journal.clear()
 
     def take_changes(self) -> list[tuple[bytes, bytes | None]]:

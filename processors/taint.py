@@ -29,7 +29,7 @@ _BITS = {(p, u): Bits(p, u) for p in (False, True) for u in (False, True)}
 
 def of_refs(ledger: Ledger, agent: str, room: str, refs: Iterable[str]) -> tuple[Bits, tuple[str, ...]]:
     """What these refs arm in a room, and those of them that nobody has recorded."""
-    armed: set[Bits] = set()
+    private = untrusted = False
     missing = []
     known = ledger.caches.bits  # a leaf never changes
     for ref in refs:
@@ -38,15 +38,16 @@ def of_refs(ledger: Ledger, agent: str, room: str, refs: Iterable[str]) -> tuple
             if absent(ledger, ref, agent) is Code.SOURCE_MISSING:
                 missing.append(ref)
             else:
-                armed.add(BOTH)
-        elif not found.leaves:
-            armed.add(BOTH)
-        for key in () if found is None else found.leaves:
+                private = untrusted = True
+            continue
+        if not found.leaves:
+            private = untrusted = True
+        for key in found.leaves:
             bits = known.get((key, room))
             if bits is None:
                 bits = known[key, room] = _of_leaf(ledger, ledger.leaf(key), room)
-            armed.add(bits)
-    return _BITS[any(bits.private for bits in armed), any(bits.untrusted for bits in armed)], tuple(missing)
+            private, untrusted = private or bits.private, untrusted or bits.untrusted
+    return _BITS[private, untrusted], tuple(missing)
 
 
 def _of_leaf(ledger: Ledger, leaf: LeafRow, room: str) -> Bits:

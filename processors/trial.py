@@ -14,7 +14,7 @@ from turngate.processors.permits import PERMITTED, Destination, judge, reasons
 from turngate.processors.rows import Ask, Turn
 from turngate.processors.sources import NOTHING_EXEMPT, Exempt, as_seen
 from turngate.processors.taint import BOTH, CLEAR, Bits, of_conversation, of_refs
-from turngate.processors.turns import changed_only, everything, seen, turn_of
+from turngate.processors.turns import changed_only, everything, seen
 from turngate.schemas.inputs import TurnDrafted
 from turngate.schemas.shapes import Code, Reason, Rendering
 
@@ -52,12 +52,12 @@ class Exposure(NamedTuple):
     missing: tuple[str, ...]
 
 
-def exposure(ledger: Ledger, draft: TurnDrafted) -> Exposure:
+def exposure(ledger: Ledger, draft: TurnDrafted, row: Turn) -> Exposure:
     """What a draft had; worked out once for each record."""
     known: Exposure | None = ledger.exposure.get(draft.turn)
     if known is None:
         ledger.found = {} if ledger.found is None else ledger.found  # a decision changes no source
-        row, changed = turn_of(ledger, draft.turn), changed_only(draft)
+        changed = changed_only(draft)
         whole = seen(ledger, draft, row, None)
         refs = everything(ledger, draft, row, whole[0])
         read, missing = of_refs(ledger, draft.agent, draft.room, [ref for ref in refs if ref not in changed])
@@ -69,9 +69,9 @@ def exposure(ledger: Ledger, draft: TurnDrafted) -> Exposure:
     return known
 
 
-def bits_of(ledger: Ledger, draft: TurnDrafted) -> Bits:
+def bits_of(ledger: Ledger, draft: TurnDrafted, row: Turn) -> Bits:
     """The taint of the conversation and of everything in the draft together (R-TNT-4)."""
-    had = exposure(ledger, draft)
+    had = exposure(ledger, draft, row)
     return (
         had.bits | of_conversation(ledger, draft.agent, draft.room, draft.thread)[0] | (BOTH if had.missing else CLEAR)
     )
@@ -81,7 +81,7 @@ def attempt(
     ledger: Ledger, draft: TurnDrafted, row: Turn, rendering: Rendering | None, to: Destination, bits: Bits
 ) -> Tried:
     """Hold one rendering, or the action alone, against the destination; data rules only where the audience permits."""
-    had = exposure(ledger, draft)
+    had = exposure(ledger, draft, row)
     plain = rendering is None or (rendering.request is None and rendering.exposed is None)
     refs, some = had.seen if plain else seen(ledger, draft, row, rendering)
     tried = Tried(had.refs if len(refs) == len(had.refs) else tuple(sorted(refs)))
@@ -182,7 +182,7 @@ def _would_cover(draft: TurnDrafted, text: str | None, asked: list[Reason]) -> t
 
 def best(ledger: Ledger, draft: TurnDrafted, row: Turn, to: Destination) -> tuple[int | None, Tried] | list[Reason]:
     """The first way that passes, else the first that asks, with its number; else all that is against all of them."""
-    bits = bits_of(ledger, draft)
+    bits = bits_of(ledger, draft, row)
     asking: tuple[int | None, Tried] | None = None
     against: list[Reason] = []
     for number, rendering in ways(draft):

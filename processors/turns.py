@@ -134,15 +134,14 @@ def mutations(draft: TurnDrafted) -> list[str]:
 def changed_only(draft: TurnDrafted) -> set[str]:
     """What a turn wrote or retired and did not read."""
     changed = mutations(draft)
-    return set(changed).difference(_exposed(draft)) if changed else set()
-
-
-def _exposed(draft: TurnDrafted) -> list[str]:
-    return [*draft.exposed, *(ref for r in draft.renderings for ref in r.exposed or ())]
+    if not changed:
+        return set()
+    return set(changed).difference(draft.exposed, *(rendering.exposed or () for rendering in draft.renderings))
 
 
 def everything(ledger: Ledger, draft: TurnDrafted, row: Turn, refs: list[str]) -> tuple[str, ...]:
     """All that a turn had: `refs`, which it saw, and what each of its inferences saw (R-EVI-6)."""
     others = {r.request for r in draft.renderings if r.request is not None and r.request not in row.contexts}
     elsewhere = [ref for request in others for ref in _of_another_turn(ledger, request)]
-    return tuple(sorted({*refs, *_exposed(draft), *elsewhere}))
+    exposed = [ref for rendering in draft.renderings for ref in rendering.exposed or ()]
+    return tuple(sorted({*refs, *exposed, *elsewhere}))
