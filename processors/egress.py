@@ -31,7 +31,7 @@ def egress(
 
     `refs` are what it was made from, `leaves` theirs.
     """
-    calls = list(dict.fromkeys(call for key in leaves if (call := ledger.leaf(key).call) is not None))
+    calls = ledger.calls(leaves)
     action = draft.action
     inside = action is None or internal(ledger, draft.room, action.operation)
     against: list[Reason] = []

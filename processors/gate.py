@@ -23,22 +23,30 @@ from turngate.schemas.shapes import Code, Reason
 
 def turn_drafted(ledger: Ledger, draft: TurnDrafted, *, late: bool = False) -> Waiting | None:
     """Decide a draft once (R-TURN-8), or let it wait for its room or for somebody's yes."""
-    row = turn_of(ledger, draft.turn)
+    known = ledger.tables.turns.get((ledger.tenant, draft.turn))
     content = digest(draft.model_dump(exclude={"at"}))
-    if row.content is not None:
-        if content != row.content and content not in row.conflicts:
-            put_turn(ledger, draft.turn, replace(row, conflicts=(*row.conflicts, content)))
-            _expose(ledger, draft, row)
-            decide(ledger, draft, Verdict.DROP, [Reason(code=Code.TURN_CONFLICT)], content=content)
+    if known is not None and known.content is not None:
+        _again(ledger, draft, known, content)
         return None
     ledger.active(draft.room)
-    row = but(row, agent=draft.agent, content=content, trigger=draft.trigger, arrived=ledger.now)
+    if known is None:
+        row = Turn(draft.agent, content, draft.trigger, seen=ledger.now, arrived=ledger.now)
+    else:
+        row = but(known, agent=draft.agent, content=content, trigger=draft.trigger, arrived=ledger.now)
     _expose(ledger, draft, row)
     code = Code.BARRIER_LATE if late else _at_once(ledger, draft)
     if code is not None:
         drop(ledger, draft, row, [Reason(code=code)])
         return None
     return _as_new(ledger, draft, row)
+
+
+def _again(ledger: Ledger, draft: TurnDrafted, row: Turn, content: str) -> None:
+    """The same content changes nothing; any other is dropped, once (R-TURN-8)."""
+    if content != row.content and content not in row.conflicts:
+        put_turn(ledger, draft.turn, replace(row, conflicts=(*row.conflicts, content)))
+        _expose(ledger, draft, row)
+        decide(ledger, draft, Verdict.DROP, [Reason(code=Code.TURN_CONFLICT)], content=content)
 
 
 def _expose(ledger: Ledger, draft: TurnDrafted, row: Turn) -> None:

@@ -226,6 +226,12 @@ class Ledger:
             raise LookupError("evidence names a leaf that is not there")
         return found
 
+    def calls(self, keys: Iterable[str]) -> list[str]:
+        """The tool calls whose values are in these leaves, each once."""
+        get, tenant = self.tables.leaves.get, self.tenant
+        rows = [get((tenant, key)) for key in keys]
+        return list(dict.fromkeys([row.call for row in rows if row is not None and row.call is not None]))
+
     def leaf_shapes(self, keys: Iterable[str]) -> tuple[Leaf, ...]:
         """Leaves as records carry them, each once, in the order of their canonical JSON."""
         found = [self.leaf_shape(key) for key in dict.fromkeys(keys)]
