@@ -15,7 +15,7 @@ from turngate.processors.keys import NO_KEYS, Keys
 from turngate.processors.ledger import AsOf, Caches, Ledger
 from turngate.processors.permits import destination
 from turngate.processors.retention import Ages, Calendar, Endings, forget_room, sweep
-from turngate.processors.rooms import page_arrived, prune
+from turngate.processors.rooms import page_arrived, prune, room_changed
 from turngate.processors.rows import Policies, Waiting
 from turngate.processors.settling import settle
 from turngate.processors.state import Key, State
@@ -282,13 +282,20 @@ class Engine:
         return ledger.out + self._room_listed(record.tenant, record.agent, record.room)
 
     def _failed(self, record: Record, position: Position, timestamp: int, raw: bytes) -> list[Record]:
-        """An error inside a decision is a drop and visible; of any other record, a dead letter (R-RUN-6, R-RUN-5)."""
+        """An error inside a decision is a drop and visible; of any other record, a dead letter (R-RUN-6, R-RUN-5).
+
+        Where it was about who can read a room, that is known no more until the room is listed anew (R-ROOM-5).
+        """
         ledger = self._ledger(record.tenant)
         if isinstance(record, inputs.TurnDrafted):
             gate.fail(ledger, record)
         elif isinstance(record, inputs.ContextRequested):
             contexts.context_failed(ledger, record)
         else:
+            if isinstance(record, inputs.MembershipChanged | inputs.RoomChanged):
+                ledger.start(record.room)
+                room_changed(ledger, record)
+                self._calendar.note_room(ledger, record.room)
             ledger.emit(self._refused(record, position, timestamp, raw, Refused(Code.DECISION_ERROR)))
         return ledger.out
 

@@ -237,8 +237,8 @@ def _told(log: RoomLog, record: MembershipChanged, arrival: int) -> tuple[Event,
     return (*log.events, event)
 
 
-def room_changed(ledger: Ledger, record: RoomChanged) -> None:
-    """The room became something else: its listings are void up to here (R-ROOM-5)."""
+def room_changed(ledger: Ledger, record: RoomChanged | MembershipChanged) -> None:
+    """The room became something else, or what is not known: its listings are void up to here (R-ROOM-5)."""
     log = ledger.room_log(record.room)
     at = max([record.at, *(t for of, t in log.changed if of == record.agent)])
     changed = (*((of, t) for of, t in log.changed if of != record.agent), (record.agent, at))

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.processors.feed import ALEX, BOT, C1, D1, KIM, POLICY, SELF, ready
+from tests.processors.feed import ALEX, BOT, C1, D1, KIM, POLICY, SELF, Feed, ready, verdicts
 from tests.processors.streams import O1, TICKS, Player, Sent, Step, draft, listing, message, ref, sent
 from turngate.processors.engine import Engine
 from turngate.processors.state import Key, State, Table
@@ -169,8 +169,9 @@ def test_an_error_inside_a_decision_is_a_drop_and_changes_nothing_but_the_clock(
             assert out[: len(due)] == due
             if codes(out[len(due) :]) == {"decision_error"} and not of_what_waited(one.record, out):
                 assert named(out[-1]) == named(one.record)
-                assert faulty.engine.state.digest() == digest
-                assert faulty.play(STREAM[place + 1 :]) == rest
+                if not isinstance(one.record, inputs.MembershipChanged | inputs.RoomChanged):
+                    assert faulty.engine.state.digest() == digest
+                    assert faulty.play(STREAM[place + 1 :]) == rest
                 failed[type(one.record).__name__] += 1
             else:
                 assert of_what_waited(one.record, out)
@@ -210,6 +211,30 @@ def test_an_error_in_deciding_what_waits_drops_that_alone(then: str) -> None:  #
     ]
     assert "decision_error" in codes(out)
     assert feed.tick(60_000) == []
+
+
+@pytest.mark.parametrize("what", ["joined", "left", "changed"])
+@pytest.mark.parametrize("fails", [True, False])
+def test_a_room_of_which_something_is_known_that_could_not_be_taken_in_is_unknown(what: str, fails: bool) -> None:
+    """R-RUN-6, R-ROOM-5: the older, wider account must not be what a draft is decided on."""
+
+    def tell(feed: Feed) -> list[Record]:
+        return feed.changed(C1) if what == "changed" else getattr(feed, what)(C1, KIM, agent="mesh")
+
+    count_writes = ready(C1, [ALEX, KIM])
+    stop = writing(count_writes.engine)
+    tell(count_writes)
+    for at in range(CLOCK + 1, stop() + 1):
+        feed = ready(C1, [ALEX, KIM])
+        feed.tool(C1, "c")
+        stop = writing(feed.engine, at if fails else -1)
+        out = tell(feed)
+        stop()
+        assert codes(out) == ({"decision_error"} if fails else set())
+        # A reader who is known already joins, or leaves: that alone makes no room unknown.
+        decided = verdicts(feed.draft(C1, "t", exposed=("tool:c",)))
+        assert decided == [("t", "hold" if fails or what == "changed" else "deliver")]
+        assert verdicts(feed.listing(C1, [ALEX])) == ([] if decided[0][1] == "deliver" else [("t", "deliver")])
 
 
 #: Writes that move the clock (`now`, the arrival, the position) and that take in a listing of the same members.
