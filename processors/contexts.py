@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from turngate.processors.agents import named
 from turngate.processors.granting import usable
 from turngate.processors.ledger import Ledger
@@ -10,6 +12,7 @@ from turngate.processors.rows import Context, Waiting, WaitKind
 from turngate.processors.sources import source
 from turngate.processors.taint import arm, of_refs
 from turngate.processors.turns import asked
+from turngate.schemas.canonical import digest
 from turngate.schemas.inputs import ContextRequested
 from turngate.schemas.outputs import Attribution, Because, ContextDecided, Permitted, Withheld
 from turngate.schemas.shapes import Code, FieldClass, Reason
@@ -18,10 +21,14 @@ from turngate.schemas.shapes import Code, FieldClass, Reason
 def context_requested(ledger: Ledger, record: ContextRequested, *, late: bool = False) -> Waiting | None:
     """Answer a context request, or let it wait for its room; a late one is answered with nothing (R-RUN-2)."""
     key = (ledger.tenant, record.request)
-    if key in ledger.tables.contexts:
-        return None  # R-RUN-4
+    content = digest(record.model_dump(exclude={"at"}))
+    known = ledger.tables.contexts.get(key)
+    if known is not None:
+        _again(ledger, record, known, content)
+        return None
     ledger.active(record.room)
-    ledger.tables.contexts.put(key, Context(record.agent, record.turn, record.room, ledger.now, record.trigger))
+    row = Context(record.agent, record.turn, record.room, ledger.now, record.trigger, content=content)
+    ledger.tables.contexts.put(key, row)
     asked(ledger, record)
     if late:
         withhold(ledger, record, Code.BARRIER_LATE)
@@ -32,10 +39,16 @@ def context_requested(ledger: Ledger, record: ContextRequested, *, late: bool = 
         return None
     until = ledger.now + ledger.policy(record.room).settings.stale.hold
     ledger.ask(record.agent, record.room, Because.CONTEXT, until)
-    ledger.tables.contexts.put(
-        key, Context(record.agent, record.turn, record.room, ledger.now, record.trigger, waiting=record)
-    )
+    ledger.tables.contexts.put(key, replace(row, waiting=record))
     return Waiting(ledger.arrival, until, WaitKind.CONTEXT, ledger.tenant, record.request, record.agent, record.room)
+
+
+def _again(ledger: Ledger, record: ContextRequested, known: Context, content: str) -> None:
+    """Its id was used before: a redelivery changes nothing (R-RUN-4), anything else gets nothing, once for each."""
+    if known.content not in (None, content) and content not in known.conflicts:
+        row = replace(known, conflicts=(*known.conflicts, content))
+        ledger.tables.contexts.put((ledger.tenant, record.request), row)
+        _emit(ledger, record, (), _nothing(record, Code.TURN_CONFLICT), None)
 
 
 def waiting_request(ledger: Ledger, waiting: Waiting) -> ContextRequested:
@@ -109,8 +122,9 @@ def _answered(
 ) -> None:
     refs = tuple(p.ref for p in permitted)
     arm(ledger, record.agent, record.room, record.thread, of_refs(ledger, record.agent, record.room, refs)[0])
-    row = Context(record.agent, record.turn, record.room, ledger.now, record.trigger, permitted=refs)
-    ledger.tables.contexts.put((ledger.tenant, record.request), row)
+    key = (ledger.tenant, record.request)
+    row = replace(ledger.tables.contexts.rows[key], seen=ledger.now, permitted=refs, waiting=None)
+    ledger.tables.contexts.put(key, row)
     _emit(ledger, record, permitted, withheld, questions)
 
 

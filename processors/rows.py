@@ -303,7 +303,11 @@ class Proof:
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """A context request. `waiting` is it while it waits for its room; `permitted` what was answered."""
+    """A context request. `waiting` is it while it waits for its room; `permitted` what was answered.
+
+    `content` is the digest of all its fields but `at` (None: from before this was kept), `conflicts` those of others
+    under its id.
+    """
 
     agent: str
     turn: str
@@ -312,6 +316,8 @@ class Context:
     trigger: str | None = None
     permitted: tuple[str, ...] | None = None
     waiting: ContextRequested | None = None
+    content: str | None = None
+    conflicts: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
