@@ -80,6 +80,7 @@ class Courier:
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
+        self._tasks = {task for task in self._tasks if not task.cancelled()}
         await self._delivery.stop()
 
     async def _run(self, before: asyncio.Task[None] | None, job: Job, at: At, offset: int) -> None:

@@ -131,10 +131,11 @@ class Delivery:
                 self._look_later(claim)
 
     async def stop(self) -> None:
-        """Look for nothing any more."""
+        """List nothing, and look for nothing, any more."""
         for task in self._looking:
             task.cancel()
         await asyncio.gather(*self._looking, return_exceptions=True)
+        await self._listings.stop()
 
     async def _attempt(self, errand: Errand, owner: str, read_at: int) -> Claim | float:
         """One try: the claim as it then stands, or after how many seconds there is to be another."""

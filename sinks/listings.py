@@ -7,6 +7,8 @@ from collections.abc import Callable
 
 from turngate.sinks.ports import Connector, Journal, Listed
 
+#: Rooms that are listed at once: of more, each would take so long that it is stale before anything is said.
+AT_ONCE = 16
 #: Rooms whose last listing is kept; of more, the oldest are forgotten and would be listed again.
 MOST = 1_000
 _Room = tuple[str, str, str]
@@ -19,6 +21,7 @@ class Listings:
         self._connector = connector
         self._journal = journal
         self._clock = clock
+        self._turn = asyncio.Semaphore(AT_ONCE)
         self._running: dict[_Room, tuple[int, asyncio.Task[Listed]]] = {}
         self._last: dict[_Room, tuple[int, Listed]] = {}
 
@@ -36,6 +39,13 @@ class Listings:
                 return await asyncio.shield(running)
             await asyncio.wait([running])
 
+    async def stop(self) -> None:
+        """Break off what is under way."""
+        tasks = [task for _, task in self._running.values()]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
     def _begin(self, room: _Room) -> tuple[int, asyncio.Task[Listed]]:
         began = self._clock()
         self._running[room] = began, asyncio.create_task(self._list(room, began))
@@ -43,7 +53,8 @@ class Listings:
 
     async def _list(self, room: _Room, began: int) -> Listed:
         try:
-            listed = await self._connector.listing(*room)
+            async with self._turn:
+                listed = await self._connector.listing(*room)
             await self._journal.publish("membership-refreshes", listed.pages)
         finally:
             del self._running[room]
