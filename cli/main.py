@@ -13,6 +13,7 @@ import typer
 from turngate.cli import (
     apply,
     assess,
+    deliver,
     demo,
     doctor,
     importing,
@@ -76,6 +77,7 @@ app.command(rich_help_panel=_TRY)(apply.apply)
 app.add_typer(topics.app, name="topics", rich_help_panel=_RUN)
 app.command(rich_help_panel=_RUN)(worker.worker)
 app.command(rich_help_panel=_RUN)(assess.assess)
+app.command(rich_help_panel=_RUN)(deliver.deliver)
 app.add_typer(keys.app, name="keys", rich_help_panel=_RUN)
 app.add_typer(importing.app, name="import", rich_help_panel=_FEED)
 app.command(rich_help_panel=_FEED)(send.send)

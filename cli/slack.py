@@ -61,11 +61,11 @@ def roster(connection: Connection, *, slack_file: SlackFile = None, slack_api: S
     """
     with extra("slack"):
         from turngate.connectors.slack.roster import Roster
-    installations, url = _settings(slack_file, slack_api)
-    _log_to_stderr(connection)
+    installations, url = slack_settings(slack_file, slack_api)
+    log_lines(connection)
 
     async def run() -> None:
-        async with _feed(connection) as feed, _api(url) as api:
+        async with _feed(connection) as feed, slack_api_at(url) as api:
             await until_stopped(Roster(api, installations, feed).run())
 
     asyncio.run(run())
@@ -99,17 +99,17 @@ def events(
         from turngate.connectors.slack.intake import Intake
         from turngate.connectors.slack.socket import Socket
         from turngate.sinks.questions import pressed
-    installations, url = _settings(slack_file, slack_api)
+    installations, url = slack_settings(slack_file, slack_api)
     apps = list(installations.apps.values())
     if (listen is None) is not socket_mode:
         raise Impossible("give either --listen HOST:PORT or --socket-mode")
     if not any((a.signing_secret if listen else a.app_token) for a in apps):
         raise Impossible(f"no app has {'a signing_secret' if listen else 'an app_token'}; see docs/slack.md")
     place = None if listen is None else _place(listen)
-    _log_to_stderr(connection)
+    log_lines(connection)
 
     async def run() -> None:
-        async with _feed(connection) as feed, _api(url) as api:
+        async with _feed(connection) as feed, slack_api_at(url) as api:
             directory = Directory()
             async for record in feed.follow("membership-refreshes", now() - _OLD, forever=False):
                 directory.learn(record)
@@ -144,7 +144,8 @@ async def until_stopped(*work: Coroutine[Any, Any, None]) -> None:
         task.result()
 
 
-def _settings(slack_file: Path | None, slack_api: str | None) -> tuple[Installations, str]:
+def slack_settings(slack_file: Path | None, slack_api: str | None) -> tuple[Installations, str]:
+    """The workspaces, and where Slack's Web API is. Raises `Impossible` or `SettingsError` where they are no use."""
     from turngate.connectors.slack.installations import read_installations
 
     with extra("slack"):
@@ -158,7 +159,8 @@ def _settings(slack_file: Path | None, slack_api: str | None) -> tuple[Installat
     return read_installations(slack_file), url
 
 
-def _log_to_stderr(connection: Connection) -> None:
+def log_lines(connection: Connection) -> None:
+    """Say on standard error what is done, once the settings of the log are known to be some."""
     from turngate.streams.stderr import log_to_stderr
 
     if connection.log_file() is None:
@@ -192,7 +194,8 @@ async def _feed(connection: Connection) -> AsyncIterator[Feed]:
         yield broker
 
 
-def _api(url: str) -> SlackApi:
+def slack_api_at(url: str) -> SlackApi:
+    """The Web API there."""
     from turngate.connectors.slack.api import SlackApi
 
     return SlackApi(url)

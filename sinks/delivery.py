@@ -174,8 +174,14 @@ class Delivery:
             since = self._clock()
 
     async def _found(self, claim: Claim) -> Claim:
-        """Something is there already: it is only recorded again, or, where nobody may be sending it now, looked for."""
+        """Something is there already: it is only recorded again, or looked for.
+
+        Where it is not seen at once, somebody else may be sending it just now: it is looked for again after that.
+        """
         if claim.state is State.SENDING:
+            seen = await self._seen(claim)
+            if seen is not None:
+                return await self._recorded(seen)
             await asyncio.sleep(self._patience.sending)
             claim = await self._insist(lambda: self._claims.read(claim.key))
         if claim.state is State.SENDING:
@@ -184,11 +190,17 @@ class Delivery:
 
     async def _look(self, claim: Claim) -> Claim:
         """Whether what may have been sent is there. What is not seen is uncertain: it may still come."""
+        seen = await self._seen(claim)
+        if seen is not None:
+            return seen
+        return await self._insist(lambda: self._claims.end(claim.key, "", State.UNCERTAIN, reasons=NOT_CONFIRMED))
+
+    async def _seen(self, claim: Claim) -> Claim | None:
         mark = TURN if claim.key.kind is Kind.TURN else NOTE
         message = await self._connector.find(claim.key, claim.place, mark, claim.at - LOOK_BACK_MS)
-        if message is not None:
-            return await self._insist(lambda: self._claims.end(claim.key, "", State.SENT, message))
-        return await self._insist(lambda: self._claims.end(claim.key, "", State.UNCERTAIN, reasons=NOT_CONFIRMED))
+        if message is None:
+            return None
+        return await self._insist(lambda: self._claims.end(claim.key, "", State.SENT, message))
 
     async def _recorded(self, claim: Claim) -> Claim:
         if claim.state is State.UNCERTAIN:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
+import logging
 from collections.abc import Awaitable, Callable, Sequence
 
 from turngate.schemas.codec import Codec, Undecodable
@@ -14,13 +16,18 @@ from turngate.sinks.delivery import Delivery, Patience, now_ms
 from turngate.sinks.facts import LATE, WHOLE, Facts
 from turngate.sinks.local_claims import LocalClaims
 from turngate.sinks.ports import Connector
+from turngate.streams.feed import Feed
 from turngate.streams.local_log import Append, LocalLog
 from turngate.streams.log import Message
 
 #: Writes input records to the log, and, where an engine is on it, applies them.
 AppendRecords = Callable[[Sequence[Record]], Awaitable[None]]
+#: Seconds between two looks at how far everything has been dealt with.
+NOTE_EVERY = 1.0
 #: Records that are of late when a delivery starts; before it did, no listing of its own began.
 RECENT = 10_000
+
+log = logging.getLogger(__name__)
 
 
 class LocalJournal:
@@ -79,6 +86,8 @@ class EmbeddedDelivery:
         self._claims = LocalClaims(log)
         self.journal = LocalJournal(log, codec, partition, append)
         claims: Claims = self._claims
+        # Only one process has the log, so nobody else can be sending what is found under way.
+        patience = Patience(sending=0) if patience is None else patience
         self._delivery = Delivery(self.journal, claims, connector, clock, patience)
         self._courier = Courier(self._delivery, Asking(self._delivery, self.journal, connector, codec), codec)
         self._taken = {topic: self._claims.reached(topic, partition) for topic in OUTPUTS}
@@ -87,6 +96,32 @@ class EmbeddedDelivery:
         """Read what the log has said so far, and go on looking for what was uncertain."""
         await self.journal.reach_end("")
         await self._delivery.resume()
+
+    async def run(self, feed: Feed) -> None:
+        """Deliver whatever is authorized on the log that this feed shares, until cancelled; then stop in good order."""
+        come = asyncio.Event()
+
+        async def watch(topic: str) -> None:
+            async for _ in feed.follow(topic, now_ms()):
+                come.set()
+
+        watching = [asyncio.create_task(watch(topic)) for topic in OUTPUTS]
+        try:
+            await self.start()
+            log.info("delivering")
+            while True:
+                come.clear()
+                await self.look()
+                for task in watching:
+                    if task.done():
+                        task.result()
+                with contextlib.suppress(TimeoutError):
+                    await asyncio.wait_for(come.wait(), NOTE_EVERY)
+        finally:
+            for task in watching:
+                task.cancel()
+            await asyncio.gather(*watching, return_exceptions=True)
+            await self.stop()
 
     async def look(self) -> None:
         """Take up everything that was authorized meanwhile, and note what has been dealt with."""

@@ -30,7 +30,7 @@ MEMORY = Path("/dev/shm")
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Iterator[Path]:
-    """In memory where there is such a file system: each turn is several commits, and no machine is switched off here."""
+    """In memory where there is such a file system: each turn is several commits, and no machine is switched off."""
     with TemporaryDirectory(dir=MEMORY if MEMORY.is_dir() else tmp_path) as made:
         yield Path(made)
 

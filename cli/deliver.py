@@ -1,0 +1,85 @@
+"""Decides how `turngate deliver` starts: what was authorized goes out into Slack, from an embedded log or a broker."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from turngate.cli.errors import Impossible, extra
+from turngate.cli.files import embedded
+from turngate.cli.options import Connection, connects
+from turngate.cli.slack import SlackFile, SlackUrl, log_lines, slack_api_at, slack_settings, until_stopped
+
+if TYPE_CHECKING:
+    from turngate.connectors.slack.installations import Installations
+    from turngate.streams.kafka.settings import PostgresSettings
+
+
+@connects(log=True, postgres=True, keys=True)
+def deliver(connection: Connection, *, slack_file: SlackFile = None, slack_api: SlackUrl = None) -> None:
+    """Send what was authorized into Slack, once, until SIGTERM or Ctrl-C, and record what became of it.
+
+    Right before, it lists the room and reads the log to its end: what has changed since withholds a turn. It also asks
+    for approvals and shows offers to share. Any number of these processes share a broker's partitions and one Postgres,
+    in which each turn is claimed; beside an embedded log the claims lie in its file.
+
+    Example:  turngate deliver --slack-file slack.json --postgres-dsn postgresql://db/x --bootstrap-servers broker:9092
+    """
+    with extra("slack"):
+        import turngate.sinks.slack  # noqa: F401
+    installations, url = slack_settings(slack_file, slack_api)
+    log = connection.log_file()
+    if log is not None:
+        log_lines(connection)
+        asyncio.run(_on_log(connection, log, installations, url))
+        return
+    with extra("postgres"):
+        import psycopg  # noqa: F401
+    postgres = connection.postgres()
+    if postgres is None:
+        raise Impossible("no database to claim turns in: give --postgres-dsn or TURNGATE_POSTGRES_DSN")
+    log_lines(connection)
+    asyncio.run(_on_broker(connection, postgres, installations, url))
+
+
+async def _on_log(connection: Connection, path: Path, installations: Installations, url: str) -> None:
+    from turngate.connectors.slack.members import People
+    from turngate.schemas.codec import Codec
+    from turngate.sinks.delivery import now_ms
+    from turngate.sinks.embedded import EmbeddedDelivery
+    from turngate.sinks.slack import SlackConnector
+    from turngate.streams.local_feed import LocalFeed
+
+    with embedded(path) as log:
+        feed = LocalFeed(log, connection.keys())
+        async with slack_api_at(url) as api:
+            connector = SlackConnector(api, People(api), installations, now_ms)
+            delivery = EmbeddedDelivery(log, Codec(), connector, append=feed.append)
+            await until_stopped(feed.tick(), delivery.run(feed))
+
+
+async def _on_broker(
+    connection: Connection, postgres: PostgresSettings, installations: Installations, url: str
+) -> None:
+    from turngate.connectors.slack.members import People
+    from turngate.schemas.codec import Codec
+    from turngate.sinks.claims import ClaimsUnavailable
+    from turngate.sinks.delivery import now_ms
+    from turngate.sinks.postgres_claims import PostgresClaims
+    from turngate.sinks.service import DeliveryService
+    from turngate.sinks.slack import SlackConnector
+    from turngate.streams.kafka.registry import RegistryIds
+
+    registry = connection.registry()
+    codec = Codec() if registry is None else Codec(await asyncio.to_thread(RegistryIds, registry))
+    stop = asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, stop.set)
+    try:
+        async with slack_api_at(url) as api, PostgresClaims(postgres) as claims:
+            connector = SlackConnector(api, People(api), installations, now_ms)
+            await DeliveryService(connection.kafka(), codec, claims, connector).run(stop)
+    except ClaimsUnavailable as error:
+        raise Impossible(str(error)) from None
