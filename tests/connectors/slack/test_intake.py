@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import copy
 import json
+import random
 import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
@@ -23,7 +24,7 @@ from turngate.connectors.slack.api import SlackApi
 from turngate.connectors.slack.directory import Directory
 from turngate.connectors.slack.http import EVENTS, INTERACTIONS, LARGEST, EventsServer
 from turngate.connectors.slack.installations import App, Installations
-from turngate.connectors.slack.intake import REMEMBERED, Intake
+from turngate.connectors.slack.intake import REMEMBERED, Intake, NotTaken
 from turngate.connectors.slack.listing import Listing
 from turngate.connectors.slack.socket import Socket
 from turngate.schemas.inputs import ActionApproved, MessageObserved, Record, RoomChanged
@@ -208,6 +209,40 @@ async def test_edits_and_deletions_are_not_taken_for_their_message(
     for envelope in [*slack.queue, *reversed(slack.queue)]:
         await taking.take("A1", envelope)
     assert [type(r).__name__ for r in log.records] == [*["MessageObserved"] * 3, "MessageDeleted"]
+
+
+@pytest.mark.parametrize("seed", range(5))
+async def test_whatever_the_order_the_repetitions_and_the_faults_the_records_are_the_same(
+    slack: Slack, acme: Workspace, installations: Installations, seed: int
+) -> None:
+    chance = random.Random(seed)
+    room = slack.channel("C1", acme, ["UBOT", "UALEX"])
+    said = [slack.say(room, "UALEX", str(number)) for number in range(30)]
+    for ts in chance.sample(said, 10):
+        slack.edit(room, ts, "edited")
+    for user in ("UBO", "UCY", "UGUEST"):
+        slack.join(room, user)
+        slack.leave(room, user)
+    slack.archive(room)
+    plain, disturbed = Log(), Log()
+    for envelope in slack.queue:
+        await Intake(installations, Directory(), plain.append).take("A1", envelope)
+
+    async def unreliable(records: Sequence[Record]) -> None:
+        await asyncio.sleep(0)
+        if chance.random() < 0.3:
+            raise LogError("no broker answers")
+        await disturbed.append(records)
+
+    taking = Intake(installations, Directory(), unreliable)
+    waiting = [envelope for envelope in slack.queue for _ in range(chance.randint(1, 4))]
+    while waiting:
+        chance.shuffle(waiting)
+        answers = await asyncio.gather(*(taking.take("A1", e) for e in waiting), return_exceptions=True)
+        assert all(isinstance(answer, NotTaken | None) for answer in answers)
+        waiting = [e for e, answer in zip(waiting, answers, strict=True) if answer is not None]
+    assert sorted(map(str, disturbed.records)) == sorted(map(str, plain.records))
+    assert len(plain.records) == 47
 
 
 async def test_what_is_remembered_is_forgotten_after_slack_has_given_up(
