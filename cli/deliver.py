@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING
 from turngate.cli.errors import Impossible, extra
 from turngate.cli.files import embedded
 from turngate.cli.options import Connection, connects
-from turngate.cli.slack import SlackFile, SlackUrl, log_lines, slack_api_at, slack_settings, until_stopped
+from turngate.cli.slack import SlackFile, SlackUrl, following, log_lines, slack_api_at, slack_settings, until_stopped
 
 if TYPE_CHECKING:
     from turngate.connectors.slack.installations import Installations
+    from turngate.connectors.slack.tokens import Tokens
     from turngate.streams.kafka.settings import PostgresSettings
 
 
@@ -29,11 +30,11 @@ def deliver(connection: Connection, *, slack_file: SlackFile = None, slack_api: 
     """
     with extra("slack"):
         import turngate.sinks.slack  # noqa: F401
-    installations, url = slack_settings(slack_file, slack_api)
+    installations, tokens, url = slack_settings(slack_file, slack_api)
     log = connection.log_file()
     if log is not None:
         log_lines(connection)
-        asyncio.run(_on_log(connection, log, installations, url))
+        asyncio.run(_on_log(connection, log, installations, tokens, url))
         return
     with extra("postgres"):
         import psycopg  # noqa: F401
@@ -41,10 +42,12 @@ def deliver(connection: Connection, *, slack_file: SlackFile = None, slack_api: 
     if postgres is None:
         raise Impossible("no database to claim turns in: give --postgres-dsn or TURNGATE_POSTGRES_DSN")
     log_lines(connection)
-    asyncio.run(_on_broker(connection, postgres, installations, url))
+    asyncio.run(_on_broker(connection, postgres, installations, tokens, url))
 
 
-async def _on_log(connection: Connection, path: Path, installations: Installations, url: str) -> None:
+async def _on_log(
+    connection: Connection, path: Path, installations: Installations, tokens: Tokens | None, url: str
+) -> None:
     from turngate.connectors.slack.members import People
     from turngate.schemas.codec import Codec
     from turngate.sinks.delivery import now_ms
@@ -57,11 +60,12 @@ async def _on_log(connection: Connection, path: Path, installations: Installatio
         async with slack_api_at(url) as api:
             connector = SlackConnector(api, People(api), installations, now_ms)
             delivery = EmbeddedDelivery(log, Codec(), connector, append=feed.append)
-            await until_stopped(feed.tick(), delivery.run(feed))
+            async with following(tokens):
+                await until_stopped(feed.tick(), delivery.run(feed))
 
 
 async def _on_broker(
-    connection: Connection, postgres: PostgresSettings, installations: Installations, url: str
+    connection: Connection, postgres: PostgresSettings, installations: Installations, tokens: Tokens | None, url: str
 ) -> None:
     from turngate.connectors.slack.members import People
     from turngate.schemas.codec import Codec
@@ -80,6 +84,7 @@ async def _on_broker(
     try:
         async with slack_api_at(url) as api, PostgresClaims(postgres) as claims:
             connector = SlackConnector(api, People(api), installations, now_ms)
-            await DeliveryService(connection.kafka(), codec, claims, connector).run(stop)
+            async with following(tokens):
+                await DeliveryService(connection.kafka(), codec, claims, connector).run(stop)
     except ClaimsUnavailable as error:
         raise Impossible(str(error)) from None

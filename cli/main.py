@@ -83,6 +83,7 @@ app.add_typer(importing.app, name="import", rich_help_panel=_FEED)
 app.command(rich_help_panel=_FEED)(send.send)
 app.command(rich_help_panel=_FEED)(slack.events)
 app.command(rich_help_panel=_FEED)(slack.roster)
+app.command("slack-install", rich_help_panel=_FEED)(slack.install)
 app.add_typer(policy.app, name="policy", rich_help_panel=_FEED)
 for command in (operating.pause, operating.resume, operating.forget, operating.grant, operating.revoke):
     app.command(rich_help_panel=_COMMAND)(command)

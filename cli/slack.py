@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from turngate.connectors.slack.directory import Directory
     from turngate.connectors.slack.http import EventsServer
     from turngate.connectors.slack.installations import Installations
+    from turngate.connectors.slack.tokens import Tokens
     from turngate.streams.feed import Feed
 
 _PANEL = "Slack"
@@ -61,11 +62,11 @@ def roster(connection: Connection, *, slack_file: SlackFile = None, slack_api: S
     """
     with extra("slack"):
         from turngate.connectors.slack.roster import Roster
-    installations, url = slack_settings(slack_file, slack_api)
+    installations, tokens, url = slack_settings(slack_file, slack_api)
     log_lines(connection)
 
     async def run() -> None:
-        async with _feed(connection) as feed, slack_api_at(url) as api:
+        async with _feed(connection) as feed, slack_api_at(url) as api, following(tokens, api):
             await until_stopped(Roster(api, installations, feed).run())
 
     asyncio.run(run())
@@ -96,10 +97,11 @@ def events(
         from turngate.connectors.slack.answers import Answers
         from turngate.connectors.slack.directory import Directory
         from turngate.connectors.slack.http import EventsServer
+        from turngate.connectors.slack.installing import Installer
         from turngate.connectors.slack.intake import Intake
         from turngate.connectors.slack.socket import Socket
         from turngate.sinks.questions import pressed
-    installations, url = slack_settings(slack_file, slack_api)
+    installations, tokens, url = slack_settings(slack_file, slack_api)
     apps = list(installations.apps.values())
     if (listen is None) is not socket_mode:
         raise Impossible("give either --listen HOST:PORT or --socket-mode")
@@ -109,23 +111,57 @@ def events(
     log_lines(connection)
 
     async def run() -> None:
-        async with _feed(connection) as feed, slack_api_at(url) as api:
+        async with _feed(connection) as feed, slack_api_at(url) as api, following(tokens):
             directory = Directory()
             async for record in feed.follow("membership-refreshes", now() - _OLD, forever=False):
                 directory.learn(record)
             intake = Intake(installations, directory, feed.append)
             answers = Answers(installations, feed.append, pressed)
             await intake.missed()
-            following = _learning(feed, directory)
+            learning = _learning(feed, directory)
             if place is None:
                 sockets = [Socket(api, app, intake, answers.take) for app in apps if app.app_token is not None]
-                await until_stopped(following, *(socket.run() for socket in sockets))
+                await until_stopped(learning, *(socket.run() for socket in sockets))
             else:
-                server = EventsServer(installations, intake, answers.take)
-                async with _serving(server, place):
-                    await until_stopped(following)
+                installer = None if tokens is None else Installer(api, tokens, installations)
+                async with _serving(EventsServer(installations, intake, answers.take, installer), place):
+                    await until_stopped(learning)
 
     asyncio.run(run())
+
+
+def install(
+    app: Annotated[str, typer.Option(metavar="ID", help="The app, as the Slack file names it.")],
+    tenant: Annotated[str, typer.Option(metavar="TENANT", help="Whose workspace it is.")],
+    agent: Annotated[str, typer.Option(metavar="NAME", help="The agent that speaks there.")],
+    redirect_url: Annotated[
+        str, typer.Option(metavar="URL", help="Where `turngate events` answers: https://…/slack/oauth")
+    ],
+    *,
+    slack_file: SlackFile = None,
+) -> None:
+    """Print the address at which somebody installs the app in a workspace or an organisation, within the next hour.
+
+    `turngate events --listen` takes Slack's answer and writes the token to the Slack file, which every other process
+    then reads anew. The app needs its client_id and client_secret there.
+
+    Example:  turngate slack-install --app A0123 --tenant acme --agent mesh --redirect-url https://…/slack/oauth
+    """
+    from pydantic import TypeAdapter, ValidationError
+
+    from turngate.connectors.slack.installations import read_installations
+    from turngate.schemas.shapes import Tenant
+
+    with extra("slack"):
+        from turngate.connectors.slack.installing import link
+    found = read_installations(slack_file).apps.get(app)
+    if found is None or found.client_id is None or found.client_secret is None:
+        raise Impossible(f"--app {app}: the Slack file has no such app, or not its client_id and client_secret")
+    try:
+        TypeAdapter(Tenant).validate_python(tenant)
+    except ValidationError:
+        raise Impossible(f"--tenant {tenant}: is no tenant's id") from None
+    typer.echo(link(found, tenant, agent, redirect_url))
 
 
 async def until_stopped(*work: Coroutine[Any, Any, None]) -> None:
@@ -144,19 +180,39 @@ async def until_stopped(*work: Coroutine[Any, Any, None]) -> None:
         task.result()
 
 
-def slack_settings(slack_file: Path | None, slack_api: str | None) -> tuple[Installations, str]:
-    """The workspaces, and where Slack's Web API is. Raises `Impossible` or `SettingsError` where they are no use."""
-    from turngate.connectors.slack.installations import read_installations
+def slack_settings(slack_file: Path | None, slack_api: str | None) -> tuple[Installations, Tokens | None, str]:
+    """The workspaces, what keeps them as their file says, if they are in one, and where Slack's Web API is.
+
+    Raises `Impossible` or `SettingsError` where they are no use.
+    """
+    from turngate.connectors.slack.installations import installations_file, read_installations
 
     with extra("slack"):
         from turngate.connectors.slack.api import BASE_URL
+        from turngate.connectors.slack.tokens import Tokens
     from turngate.streams.kafka.settings import loopback
 
     url = slack_api or BASE_URL
     parts = urlsplit(url)
     if parts.scheme != "https" and not (parts.scheme == "http" and loopback(parts.hostname or "")):
         raise Impossible("--slack-api: must be an https:// URL, or tokens would be sent unencrypted")
-    return read_installations(slack_file), url
+    installations, path = read_installations(slack_file), installations_file(slack_file)
+    if path is None and any(home.refresh_token is not None for home in installations):
+        raise Impossible("TURNGATE_SLACK: a token that is renewed needs a file to be written to: give --slack-file")
+    return installations, None if path is None else Tokens(path, installations), url
+
+
+@asynccontextmanager
+async def following(tokens: Tokens | None, api: SlackApi | None = None) -> AsyncIterator[None]:
+    """The installations are as their file says; with an `api`, tokens that end are renewed."""
+    work = [] if tokens is None else [tokens.follow()] if api is None else [tokens.follow(), tokens.renew(api)]
+    tasks = [asyncio.create_task(one) for one in work]
+    try:
+        yield
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
 
 
 def log_lines(connection: Connection) -> None:

@@ -19,7 +19,7 @@ import aiohttp
 from slack_sdk.errors import SlackApiError, SlackClientError
 from slack_sdk.web.async_client import AsyncWebClient
 
-from turngate.connectors.slack.installations import Installation
+from turngate.connectors.slack.installations import App, Installation
 
 BASE_URL = "https://slack.com/api/"
 #: Seconds for one call.
@@ -31,6 +31,7 @@ _CODE = re.compile(r"[a-z0-9_]{1,64}")
 _MAYBE_DONE = frozenset({"fatal_error", "internal_error", "request_timeout", "service_unavailable"})
 #: Methods that change something; their arguments go as JSON. Reading methods know no JSON.
 _WRITING = frozenset({"chat.postMessage", "chat.postEphemeral", "chat.update", "conversations.open"})
+_FORMS = frozenset({"oauth.v2.access", "apps.connections.open"})
 
 #: The SDK writes whole questions and answers into its log; nothing of ours says more than a method and a code.
 _sdk_log = logging.getLogger(f"{__name__}.sdk")
@@ -81,6 +82,13 @@ class SlackApi:
                 self._blocked[place] = time.monotonic() + failed.wait
             raise
 
+    async def authorize(self, app: App, **args: object) -> dict[str, Any]:
+        """The answer to `oauth.v2.access`, for a code or a refresh token. Raises `CallFailed`; each is good once."""
+        if app.client_id is None or app.client_secret is None:
+            raise CallFailed("oauth.v2.access", "no_client_secret", done=False)
+        given = {"client_id": app.client_id, "client_secret": app.client_secret, **args}
+        return await self._asked("", "oauth.v2.access", given)
+
     async def open_socket(self, app_token: str) -> str:
         """The address of a Socket Mode connection. Raises `CallFailed`."""
         answer = await self._asked(app_token, "apps.connections.open", {})
@@ -95,11 +103,13 @@ class SlackApi:
 
     async def _asked(self, token: str, method: str, args: Mapping[str, object]) -> dict[str, Any]:
         client = self._client(token)
-        write = method in _WRITING or method == "apps.connections.open"
+        write = method in _WRITING | _FORMS
         given = {name: value for name, value in args.items() if value is not None}
         try:
             async with asyncio.timeout(self._patience):
-                if write:
+                if method in _FORMS:
+                    answer = await client.api_call(method, data=_form(given))
+                elif write:
                     answer = await client.api_call(method, json=given)
                 else:
                     answer = await client.api_call(method, http_verb="GET", params=_form(given))

@@ -12,10 +12,11 @@ from urllib.parse import parse_qs
 from aiohttp import web
 
 from turngate.connectors.slack.installations import App, Installations
+from turngate.connectors.slack.installing import Installer, NotInstalled
 from turngate.connectors.slack.intake import Intake, NotTaken
 from turngate.connectors.slack.signature import signed
 
-EVENTS, INTERACTIONS = "/slack/events", "/slack/interactions"
+EVENTS, INTERACTIONS, OAUTH = "/slack/events", "/slack/interactions", "/slack/oauth"
 #: Bytes of a request.
 LARGEST = 1 << 20
 
@@ -26,18 +27,20 @@ log = logging.getLogger(__name__)
 
 
 class EventsServer:
-    """The routes. `answer`: for buttons; without it there is no route for them."""
+    """The routes. Without `answer` there is none for buttons, and without `installer` none for Slack's OAuth."""
 
     def __init__(
         self,
         installations: Installations,
         intake: Intake,
         answer: Answer | None = None,
+        installer: Installer | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        self._apps = [app for app in installations.apps.values() if app.signing_secret is not None]
+        self._installations = installations
         self._intake = intake
         self._answer = answer
+        self._installer = installer
         self._clock = clock
 
     def application(self) -> web.Application:
@@ -47,6 +50,8 @@ class EventsServer:
         app.router.add_get("/health", _healthy)
         if self._answer is not None:
             app.router.add_post(INTERACTIONS, self._form)
+        if self._installer is not None:
+            app.router.add_get(OAUTH, self._installed)
         return app
 
     async def _event(self, request: web.Request) -> web.Response:
@@ -78,10 +83,22 @@ class EventsServer:
             return web.Response(status=401)
         return await _taken(self._answer(app.id, payload))
 
+    async def _installed(self, request: web.Request) -> web.Response:
+        code, state = request.query.get("code", ""), request.query.get("state", "")
+        if self._installer is None or not code:
+            return web.Response(status=400, text="Nothing was installed.")
+        try:
+            return web.Response(text=await self._installer.finish(code, state))
+        except NotInstalled as reason:
+            return web.Response(status=400, text=f"Nothing was installed: {reason}.")
+
     def _signer(self, headers: Mapping[str, str], body: bytes) -> App | None:
         """The app whose secret signed this, whichever it names."""
         now = self._clock()
-        return next((a for a in self._apps if signed(a.signing_secret or "", headers, body, now)), None)
+        for app in self._installations.apps.values():
+            if app.signing_secret is not None and signed(app.signing_secret, headers, body, now):
+                return app
+        return None
 
 
 def form(body: bytes) -> dict[str, Any] | None:

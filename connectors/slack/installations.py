@@ -1,41 +1,48 @@
 """Decides which workspaces an app of Slack's is installed in, whose they are, and where tokens and secrets come from.
 
-The document is JSON: `{"apps": [{"id", "signing_secret"?, "app_token"?}], "workspaces": [{"app", "team", "tenant",
-"agent", "token", "bot_user", "enterprise"?}]}`. An app that is installed for a whole organisation has an entry for each
-of its workspaces, with the same token. No secret is in a record, a log, an error or a `repr`.
+The document is JSON: `apps`, a list of objects with the fields of `App`, and `workspaces`, one with those of
+`Installation`. An app that is installed for a whole organisation has an entry for each of its workspaces, with the same
+token. No secret is in a record, a log, an error or a `repr`.
 """
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, StringConstraints, ValidationError
+from pydantic import BaseModel, ConfigDict, StrictInt, StringConstraints, ValidationError
 
 from turngate.connectors.slack.ids import SLACK_ID
 from turngate.schemas.shapes import Id, Tenant
 from turngate.streams.kafka.environment import Environment, SettingsError
-from turngate.streams.private import private_text
+from turngate.streams.private import private_text, write_private
 
+_FILE = "Slack file"
 SlackId = Annotated[str, StringConstraints(pattern=rf"^{SLACK_ID.pattern}$")]
 Secret = Annotated[str, StringConstraints(min_length=1, max_length=2048, pattern=r"^[!-~]+$")]
 
 
 @dataclass(frozen=True, slots=True)
 class App:
-    """An app. `signing_secret`: of what Slack POSTs; `app_token`: opens Socket Mode."""
+    """An app. `signing_secret`: of what Slack POSTs; `app_token`: opens Socket Mode; `client_…`: for installing it."""
 
     id: str
     signing_secret: str | None = field(default=None, repr=False)
     app_token: str | None = field(default=None, repr=False)
+    client_id: str | None = None
+    client_secret: str | None = field(default=None, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
 class Installation:
-    """An app in a workspace: for whom it is there, the account that it speaks as, and its token."""
+    """An app in a workspace: for whom it is there, the account that it speaks as, and its token.
+
+    A token that ends at `expires_at` (seconds since 1970) is renewed by its `refresh_token`, which is good once.
+    """
 
     app: str
     team: str
@@ -44,6 +51,8 @@ class Installation:
     bot_user: str
     token: str = field(repr=False)
     enterprise: str | None = None
+    refresh_token: str | None = field(default=None, repr=False)
+    expires_at: int | None = None
 
     @property
     def namespace(self) -> str:
@@ -76,6 +85,10 @@ class Installations:
             self._all[i.app, i.team] = i
             self._agents[agent] = i
 
+    def become(self, other: Installations) -> None:
+        """Be as these are from now on, for everybody who holds this."""
+        self.apps, self._all, self._agents = other.apps, other._all, other._agents
+
     def __iter__(self) -> Iterator[Installation]:
         return iter(self._all.values())
 
@@ -100,6 +113,8 @@ class _App(BaseModel):
     id: SlackId
     signing_secret: Secret | None = None
     app_token: Secret | None = None
+    client_id: Secret | None = None
+    client_secret: Secret | None = None
 
 
 class _Workspace(BaseModel):
@@ -111,6 +126,8 @@ class _Workspace(BaseModel):
     bot_user: SlackId
     token: Secret
     enterprise: SlackId | None = None
+    refresh_token: Secret | None = None
+    expires_at: StrictInt | None = None
 
 
 class _Document(BaseModel):
@@ -125,15 +142,35 @@ def read_installations(file: Path | None = None, environment: Mapping[str, str] 
     Raises `SettingsError` for a file that is missing, that others could read, or that holds something else; where both
     variables are set, and where none is. The message quotes nothing that was read.
     """
-    env = Environment("TURNGATE", environment)
-    path, text = env.path("SLACK_FILE", None if file is None else str(file)), env.text("SLACK", None)
-    if path is not None and text is not None and file is None:
-        raise SettingsError("TURNGATE_SLACK_FILE and TURNGATE_SLACK are both set: keep one of them")
+    path = installations_file(file, environment)
     if path is not None:
-        return _parsed(f"Slack file {path}", private_text("Slack file", path))
+        return _parsed(f"{_FILE} {path}", private_text(_FILE, path))
+    text = Environment("TURNGATE", environment).text("SLACK", None)
     if text is None:
         raise SettingsError("no Slack workspace: give --slack-file, TURNGATE_SLACK_FILE or TURNGATE_SLACK")
     return _parsed("TURNGATE_SLACK", text)
+
+
+def installations_file(file: Path | None = None, environment: Mapping[str, str] = os.environ) -> Path | None:
+    """The file that is read, None where it is the environment. Raises `SettingsError` where that names both."""
+    env = Environment("TURNGATE", environment)
+    path = env.path("SLACK_FILE", None if file is None else str(file))
+    if path is not None and file is None and env.text("SLACK", None) is not None:
+        raise SettingsError("TURNGATE_SLACK_FILE and TURNGATE_SLACK are both set: keep one of them")
+    return path
+
+
+def write_installations(path: Path, installations: Installations) -> None:
+    """Write the document anew, all of it or nothing. Raises `SettingsError`."""
+    document = {
+        "apps": [_given(app) for app in installations.apps.values()],
+        "workspaces": [_given(home) for home in installations],
+    }
+    write_private(_FILE, path, json.dumps(document, indent=2) + "\n")
+
+
+def _given(one: App | Installation) -> dict[str, object]:
+    return {name: value for name, value in asdict(one).items() if value is not None}
 
 
 def _parsed(source: str, text: str) -> Installations:
@@ -143,5 +180,5 @@ def _parsed(source: str, text: str) -> Installations:
         first = error.errors(include_url=False, include_input=False, include_context=False)[0]
         place = ".".join(str(part) for part in first["loc"]) or "it"
         raise SettingsError(f"{source}: {place}: {first['msg']}") from None
-    apps = (App(a.id, a.signing_secret, a.app_token) for a in document.apps)
-    return Installations(apps, (Installation(**dict(w)) for w in document.workspaces))
+    apps = (App(**dict(app)) for app in document.apps)
+    return Installations(apps, (Installation(**dict(home)) for home in document.workspaces))

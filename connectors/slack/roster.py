@@ -186,7 +186,9 @@ class Roster:
             entry.task = None
 
     async def _listed(self, entry: _Room) -> Listing:
-        home, conversation = entry.home, entry.conversation
+        conversation = entry.conversation
+        # as it is now: its token may be another one than when the room was first asked for
+        home = self._installations.of(entry.home.app, entry.home.team) or entry.home
         async with self._turns[home.team]:
             await asyncio.sleep(max(1, entry.began + APART - self._clock(), entry.wanted + 1 - self._clock()) / 1000)
             entry.began = self._clock()

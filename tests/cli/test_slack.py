@@ -114,3 +114,17 @@ def test_a_file_that_others_may_read(turngate: Turngate, acme: Workspace, tmp_pa
     result = turngate("roster", "--log", tmp_path / "log", "--slack-file", file)
     assert (result.exit_code, result.stdout) == (2, "")
     assert "others may use it (mode 644): chmod 600" in result.stderr
+
+
+def test_a_link_to_install_with(turngate: Turngate, acme: Workspace, tmp_path: Path) -> None:
+    file = slack_file(tmp_path / "slack.json", acme)
+    words = ("slack-install", "--tenant", "acme", "--agent", "mesh", "--redirect-url", "https://t.example/slack/oauth")
+    refused = turngate(*words, "--app", "A1", "--slack-file", file)
+    assert (refused.exit_code, "not its client_id and client_secret" in refused.stderr) == (2, True)
+    document = json.loads(file.read_text())
+    document["apps"][0] |= {"client_id": "1.2", "client_secret": "s3cr3t"}
+    file.write_text(json.dumps(document))
+    shown = turngate(*words, "--app", "A1", "--slack-file", file)
+    assert shown.stdout.startswith("https://slack.com/oauth/v2/authorize?client_id=1.2&scope=channels%3Aread%2C")
+    assert "s3cr3t" not in shown.stdout
+    assert turngate(*words, "--app", "A1", "--slack-file", file, "--tenant", "Not one").exit_code == 2

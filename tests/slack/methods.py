@@ -22,7 +22,7 @@ EVENT_TYPE = re.compile(r"[A-Za-z0-9_]+")
 READING = frozenset(
     {
         *("conversations.info", "conversations.members", "conversations.history", "conversations.replies"),
-        *("users.info", "users.list"),
+        *("users.info", "users.list", "auth.teams.list"),
     }
 )
 
@@ -64,6 +64,7 @@ class Methods:
                 home = self.home(token, args)
                 known: dict[str, Callable[[Workspace, Json], Json]] = {
                     "auth.test": self._auth,
+                    "auth.teams.list": self._teams,
                     "users.info": self._user,
                     "users.list": self._users,
                     "conversations.info": self._info,
@@ -103,6 +104,12 @@ class Methods:
         answer: Json = {"url": f"https://{home.id.lower()}.slack.com/", "team": home.id.lower(), "team_id": home.id}
         answer |= {"user": "agent", "user_id": home.bot, "bot_id": home.bot_id, "is_enterprise_install": home.org_wide}
         return answer if home.enterprise is None else answer | {"enterprise_id": home.enterprise}
+
+    def _teams(self, home: Workspace, args: Json) -> Json:
+        """The workspaces in which an app of the organisation's is."""
+        homes = [w for w in self.world.workspaces.values() if w.token == home.token and w.installed]
+        page, more = self._paged(homes, args, lambda w: w.id)
+        return {"teams": [{"id": w.id, "name": w.id.lower()} for w in page], **more}
 
     def _user(self, home: Workspace, args: Json) -> Json:
         user = self.world.user(str(args.get("user")))

@@ -34,7 +34,7 @@ def home(acme: Workspace) -> Installation:
 
 @pytest.fixture
 async def api(slack: Slack) -> AsyncIterator[SlackApi]:
-    async with SlackApi(slack.url, patience=0.5) as running:
+    async with SlackApi(slack.url) as running:
         yield running
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import yaml
 
 from turngate.connectors.slack import events
+from turngate.connectors.slack.installing import SCOPES
 
 DOCS = (Path(__file__).parents[3] / "docs" / "slack.md").read_text("utf-8")
 
@@ -22,4 +23,4 @@ def test_the_manifest_subscribes_to_every_event_that_is_understood() -> None:
     understood = {*events._MEMBERSHIP, *events._ROOM, *events._WORKSPACE, "channel_id_changed", "user_change"}
     assert subscribed == messages | understood - unasked
     scopes = set(manifest["oauth_config"]["scopes"]["bot"])
-    assert {f"{kind}:{what}" for kind in ("channels", "groups", "im", "mpim") for what in ("read", "history")} < scopes
+    assert scopes == set(SCOPES)

@@ -109,13 +109,14 @@ async def test_rooms_of_nobody_here_are_left_to_others(
 
 @pytest.mark.parametrize("fault", [Fault.RATE_LIMITED, Fault.UNAVAILABLE, Fault.HALF, Fault.RESET, Fault.LOST])
 async def test_a_listing_that_fails_says_so_and_is_tried_again(
-    slack: Slack, acme: Workspace, home: Installation, api: SlackApi, feed: LocalFeed, fault: Fault
+    slack: Slack, acme: Workspace, home: Installation, feed: LocalFeed, fault: Fault
 ) -> None:
     slack.channel("C1", acme, ["UBOT", "UALEX", "UBO"])
     slack.page = 2
     slack.retry_after = 0.1
     slack.fail("conversations.members", fault, after=1, times=2 if fault is Fault.RESET else 1)
-    async with roster(api, [home], feed):
+    patience = 0.5 if fault is Fault.LOST else 10
+    async with SlackApi(slack.url, patience) as api, roster(api, [home], feed):
         await feed.append([policy(), message()])
         seen = pages(await until(feed, "membership-refreshes", lambda seen: len(seen) == 2))
     assert [(p.error is None, len(p.members), p.last) for p in seen] == [(False, 0, True), (True, 3, True)]
@@ -224,7 +225,7 @@ async def test_many_rooms_under_faults_are_all_listed_or_said_not_to_be(
     bad = [Fault.RATE_LIMITED, Fault.UNAVAILABLE, Fault.HALF, Fault.BROKEN, Fault.FATAL, "fetch_members_failed"]
     slack.faults = lambda call: bad[len(slack.calls) % 6] if len(slack.calls) % 17 == 3 else None
     wanted = {f"slack:T1/{room}" for room in rooms}
-    async with SlackApi(slack.url, patience=2) as api, roster(api, [home], feed):
+    async with SlackApi(slack.url) as api, roster(api, [home], feed):
         await feed.append([policy(), *(message(room=room) for room in wanted)])
         seen = pages(
             await until(
