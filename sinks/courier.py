@@ -18,8 +18,8 @@ from turngate.streams.progress import Progress
 
 #: Topics of which something is sent.
 OUTPUTS = ("outbound", "turn-verdicts", "grants")
-#: What is under way at once; further records wait on the log.
-AT_ONCE = 256
+#: What is under way at once, most of it waiting for its room; further records wait on the log.
+AT_ONCE = 2_000
 #: Partition of a topic.
 At = tuple[str, int]
 Job = Callable[[], Awaitable[object]]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections import OrderedDict, deque
+from collections import OrderedDict, defaultdict, deque
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -32,6 +32,7 @@ KEPT_MS = 3_600_000
 MOST = 10_000
 
 V = TypeVar("V")
+_Event = MembershipChanged | RoomChanged
 _FINAL = (Verdict.DELIVER, Verdict.DOWNGRADE, Verdict.DROP)
 
 
@@ -60,7 +61,8 @@ class Facts:
         self._proofs: dict[tuple[str, str], tuple[str, str]] = {}
         self._proofs_of: dict[tuple[str, str, str], dict[str, _Proof]] = {}
         self._revoked: set[tuple[str, str]] = set()
-        self._told: deque[tuple[int, MembershipChanged | RoomChanged]] = deque()
+        self._told: defaultdict[tuple[str, str], deque[tuple[int, _Event]]] = defaultdict(deque)
+        self._oldest: deque[tuple[int, tuple[str, str]]] = deque()
 
     def learn(self, record: Record, timestamp: int) -> None:
         """Take notice of a record of any topic; `timestamp` is the log's own."""
@@ -80,9 +82,7 @@ class Facts:
             case ProofRevoked():
                 self._revoked.add((record.tenant, record.proof))
             case MembershipChanged() | RoomChanged():
-                self._told.append((max(record.at, timestamp), record))
-                while self._told and self._told[0][0] <= self.now - KEPT_MS:
-                    self._told.popleft()
+                self._happened(record, timestamp)
             case TurnDecided():
                 _remember(self._labels, (record.tenant, record.decision), record.policy)
                 if record.verdict in _FINAL:
@@ -125,21 +125,25 @@ class Facts:
 
     def joined_since(self, tenant: str, room: str, since: int) -> list[MembershipChanged]:
         """Who came or went at or after this time, or was said to."""
-        return [
-            event
-            for at, event in self._told
-            if isinstance(event, MembershipChanged) and (event.tenant, event.room) == (tenant, room) and at >= since
-        ]
+        events = self._told.get((tenant, room), ())
+        return [event for at, event in events if isinstance(event, MembershipChanged) and at >= since]
 
     def changed_since(self, tenant: str, agent: str, room: str, since: int) -> bool:
         """Whether the room became something else at or after this time (R-ROOM-5)."""
         return any(
-            isinstance(event, RoomChanged)
-            and (event.tenant, event.room) == (tenant, room)
-            and event.agent in (None, agent)
-            and at >= since
-            for at, event in self._told
+            isinstance(event, RoomChanged) and event.agent in (None, agent) and at >= since
+            for at, event in self._told.get((tenant, room), ())
         )
+
+    def _happened(self, record: _Event, timestamp: int) -> None:
+        key = (record.tenant, record.room)
+        self._told[key].append((max(record.at, timestamp), record))
+        self._oldest.append((timestamp, key))
+        while self._oldest and self._oldest[0][0] <= self.now - KEPT_MS:
+            _, old = self._oldest.popleft()
+            self._told[old].popleft()
+            if not self._told[old]:
+                del self._told[old]
 
     def _published(self, record: PolicyPublished) -> None:
         try:

@@ -42,7 +42,7 @@ from turngate.schemas.inputs import (
 from turngate.schemas.outputs import GrantChanged, TurnAuthorized
 from turngate.schemas.policy import parse_policy
 from turngate.sinks.check import against
-from turngate.sinks.facts import Facts
+from turngate.sinks.facts import KEPT_MS, Facts
 
 NOW = AT + 1000
 GRANT = {"agent": "mesh", "memory": "m", "revision": "m@1", "audience": "public", "by": "operator"}
@@ -272,3 +272,19 @@ def test_the_sink_and_the_engine_see_the_same_readers(
         assert room.upper == known.upper.audience
     else:
         assert room.upper.scope == "unknown"
+
+
+def test_what_happened_an_hour_ago_is_forgotten_and_what_happened_since_is_not() -> None:
+    known = Facts()
+    for number in range(5):
+        at = AT + number * KEPT_MS // 4
+        known.learn(made(MembershipChanged, at=at, reader=f"slack:T1/U{number}", **JOIN), at)
+        known.learn(made(RoomChanged, at=at, room=f"slack:T1/C{number}", what="shared"), at)
+    assert [event.reader for event in known.joined_since("acme", ROOM, 0)] == [f"slack:T1/U{n}" for n in range(1, 5)]
+    assert [known.changed_since("acme", "mesh", f"slack:T1/C{n}", 0) for n in range(5)] == [False] + [True] * 4
+
+
+def test_what_happened_before_what_was_read_already_is_forgotten_at_once() -> None:
+    known = facts(more=KEPT_MS)  # another topic, read first
+    known.learn(made(RoomChanged, room=ROOM, what="shared"), AT)
+    assert not known.changed_since("acme", "mesh", ROOM, 0)
