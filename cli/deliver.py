@@ -10,7 +10,15 @@ from typing import TYPE_CHECKING
 from turngate.cli.errors import Impossible, extra
 from turngate.cli.files import embedded
 from turngate.cli.options import Connection, connects
-from turngate.cli.slack import SlackFile, SlackUrl, following, log_lines, slack_api_at, slack_settings, until_stopped
+from turngate.cli.slack_parts import (
+    SlackFile,
+    SlackUrl,
+    following,
+    log_lines,
+    slack_api_at,
+    slack_settings,
+    until_stopped,
+)
 
 if TYPE_CHECKING:
     from turngate.connectors.slack.installations import Installations

@@ -25,6 +25,7 @@ from turngate.cli import (
     slack,
     tail,
     topics,
+    up,
     worker,
 )
 from turngate.cli.group import Commands
@@ -39,6 +40,7 @@ app = typer.Typer(
 )
 
 _TRY = "Try it"
+_ONE = "Run it in one process"
 _RUN = "Run it on Kafka"
 _FEED = "Bring records in"
 _COMMAND = "Command it"
@@ -74,6 +76,7 @@ def turngate(
 app.command(rich_help_panel=_TRY)(demo.demo)
 app.command(rich_help_panel=_TRY)(scenarios.scenarios)
 app.command(rich_help_panel=_TRY)(apply.apply)
+app.command(rich_help_panel=_ONE)(up.up)
 app.add_typer(topics.app, name="topics", rich_help_panel=_RUN)
 app.command(rich_help_panel=_RUN)(worker.worker)
 app.command(rich_help_panel=_RUN)(assess.assess)

@@ -75,12 +75,14 @@ class Roster:
         installations: Installations,
         feed: Feed,
         clock: Callable[[], int] = lambda: time.time_ns() // 1_000_000,
+        *,
+        people: People | None = None,
     ) -> None:
         self._api = api
         self._installations = installations
         self._feed = feed
         self._clock = clock
-        self._people = People(api)
+        self._people = People(api) if people is None else people
         self._directory = Directory()
         self._rooms: dict[tuple[str, str, str], _Room] = {}
         self._observations: dict[str, int] = {}
