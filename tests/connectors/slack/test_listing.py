@@ -229,6 +229,17 @@ async def test_what_slack_refuses_is_not_tried_again(
     assert (listing.error, listing.wait) == ("conversations.info: channel_not_found", None)
 
 
+@pytest.mark.parametrize("code", ["user_not_found", "user_not_visible"])
+async def test_a_member_who_cannot_be_resolved_is_not_left_out(
+    slack: Slack, acme: Workspace, home: Installation, api: SlackApi, code: str
+) -> None:
+    slack.channel("C1", acme, ["UBOT", "UALEX", "UBO"])
+    slack.fail("users.info", code, after=1)
+    listing = await listed(api, home)
+    assert (listing.error, listing.members, listing.wait) == (f"users.info: {code}", (), None)
+    assert set(members(await listed(api, home))) == {"UBOT", "UALEX", "UBO"}
+
+
 async def test_after_a_429_slack_is_not_asked_before_its_time(
     slack: Slack, acme: Workspace, home: Installation, api: SlackApi
 ) -> None:
