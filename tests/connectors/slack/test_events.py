@@ -349,4 +349,5 @@ def test_whatever_comes_it_is_records_that_can_be_written(kind: str, subtype: st
     envelope = scene.world.tell(scene.acme, event)
     records = translate(envelope, scene.home, scene.directory, NOW)
     assert [CODEC.decode(CODEC.encode(record)) for record in records] == records
-    assert all(isinstance(r, RoomChanged) and r.room == C1 for r in records if getattr(r, "what", "") == UNREADABLE)
+    rooms = [r.room for r in records if isinstance(r, RoomChanged) and r.what == UNREADABLE]
+    assert rooms in ([], [f"slack:T1/{event['channel']}"])
