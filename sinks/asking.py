@@ -77,7 +77,7 @@ class Asking:
             return
         place = Place(offered.agent, offered.room)
         against = partial(self._against, key.tenant, place, None, offered.expires_at, partial(_alone, None))
-        await self._delivery.send(Errand(key, place, said, offered.expires_at, True, against), read_at)
+        await self._delivery.send(Errand(key, place, said, offered.expires_at, None, True, against), read_at)
 
     async def _ask(
         self, draft: TurnDrafted, decided: TurnDecided, place: Place, until: int, look: Look, read_at: int
@@ -89,7 +89,7 @@ class Asking:
             log.warning("turn %s: it cannot be shown as a whole, so nobody is asked", decided.turn)
             return True
         against = partial(self._against, key.tenant, place, decided, until, look)
-        claim = await self._delivery.send(Errand(key, place, said, until, True, against), read_at)
+        claim = await self._delivery.send(Errand(key, place, said, until, decided.decision, True, against), read_at)
         return claim.state not in _ELSEWHERE
 
     def _against(

@@ -49,14 +49,15 @@ class Patience:
 class Errand:
     """Something to be sent once: what there is one claim of, where it goes, and what is said.
 
-    `until` (ms): not worth trying again after that. `against` says, from the room's listing (None: none is needed) and
-    the time at which it had not begun, what stands against sending it now.
+    `until` (ms): not worth trying again after that. `decision`: what names the policy. `against` says, from the room's
+    listing (None: none is needed) and the time at which it had not begun, what stands against sending it now.
     """
 
     key: Key
     place: Place
     said: Said
     until: int
+    decision: str | None
     lists: bool
     against: Callable[[Listed | None, int], tuple[Reason, ...]]
 
@@ -83,6 +84,7 @@ class Delivery:
         self._clock = clock
         self._patience = Patience() if patience is None else patience
         self._listings = Listings(connector, journal, clock)
+        journal.facts.listener = connector.told
         self._looking: set[asyncio.Task[None]] = set()
 
     def now(self) -> int:
@@ -101,6 +103,7 @@ class Delivery:
             place=Place(turn.agent, turn.room, turn.thread),
             said=Said(turn.text, TURN, turn.turn, turn.broadcast),
             until=turn.at + WORTH_MS if turn.valid_until is None else turn.valid_until,
+            decision=turn.decision,
             lists=needs_listing(turn),
             against=lambda listed, since: against(
                 turn, None if listed is None else listed.pages, self._journal.facts, self._clock(), since
@@ -139,6 +142,8 @@ class Delivery:
 
     async def _attempt(self, errand: Errand, owner: str, read_at: int) -> Claim | float:
         """One try: the claim as it then stands, or after how many seconds there is to be another."""
+        if errand.lists:
+            await self._journal.reach_end(errand.key.tenant)  # what accounts have become since they were asked about
         listed = await self._listed(errand, read_at) if errand.lists else None
         if not await self._journal.reach_end(errand.key.tenant):
             if self._clock() < errand.until:
@@ -162,13 +167,24 @@ class Delivery:
         return await self._look(await self._insist(lambda: self._claims.read(errand.key)))
 
     async def _listed(self, errand: Errand, since: int) -> Listed:
-        """The room's listing; one that failed is tried again while that may help and the errand is worth it."""
-        place, tenant = errand.place, errand.key.tenant
-        limit = self._journal.facts.policy(tenant, None).settings.freshness.delivery // 2
+        """The room's listing.
+
+        One that failed is made again, and so is one that the room was changed before or in (R-ROOM-5), while that may
+        help and the errand is worth it.
+        """
+        place, tenant, facts = errand.place, errand.key.tenant, self._journal.facts
         while True:
-            listed = await self._listings.get((tenant, place.agent, place.room), since, limit)
-            wait = None if listed.wait is None else max(listed.wait, self._patience.retry)
-            if not listed.failed or wait is None or self._clock() + wait * 1000 >= errand.until:
+            freshness = facts.policy(tenant, errand.decision).settings.freshness
+            listed = await self._listings.get((tenant, place.agent, place.room), since, freshness.delivery // 2)
+            if listed.failed:
+                wait = listed.wait
+            else:
+                await self._journal.reach_end(tenant)
+                began = listed.pages[0].started_at - freshness.clock_skew
+                changed = facts.changed_since(tenant, place.agent, place.room, began)
+                wait = freshness.clock_skew / 1000 if changed else None
+            wait = None if wait is None else max(wait, self._patience.retry)
+            if wait is None or self._clock() + wait * 1000 >= errand.until:
                 return listed
             await asyncio.sleep(wait)
             since = self._clock()

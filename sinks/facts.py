@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import OrderedDict, defaultdict, deque
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -52,6 +53,8 @@ class Facts:
     def __init__(self) -> None:
         #: The greatest broker timestamp seen, in milliseconds.
         self.now = 0
+        #: Who else is told of every record.
+        self.listener: Callable[[Record], None] = lambda record: None
         self._policies: dict[str, list[Policy]] = {}
         self._labels: OrderedDict[tuple[str, str], str] = OrderedDict()
         self._ended: OrderedDict[tuple[str, str], None] = OrderedDict()
@@ -67,6 +70,7 @@ class Facts:
     def learn(self, record: Record, timestamp: int) -> None:
         """Take notice of a record of any topic; `timestamp` is the log's own."""
         self.now = max(self.now, timestamp)
+        self.listener(record)
         match record:
             case PolicyPublished():
                 self._published(record)

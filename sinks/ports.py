@@ -63,6 +63,9 @@ class Connector(Protocol):
     def serves(self, room: str) -> bool:
         """Whether its rooms are this connector's; other rooms are somebody else's business."""
 
+    def told(self, record: Record) -> None:
+        """Take notice of what the log says of rooms and of who is in them."""
+
     async def listing(self, tenant: str, agent: str, room: str) -> Listed:
         """A room's members, live; begun after this was called."""
 

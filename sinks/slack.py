@@ -10,11 +10,14 @@ from collections.abc import Callable
 from typing import Any
 
 from turngate.connectors.slack.api import CallFailed, SlackApi
+from turngate.connectors.slack.directory import Directory
+from turngate.connectors.slack.events import ACCOUNT_CHANGED
 from turngate.connectors.slack.ids import TS
 from turngate.connectors.slack.installations import Installation, Installations
 from turngate.connectors.slack.listing import list_room
 from turngate.connectors.slack.members import People, next_cursor
 from turngate.connectors.slack.rooms import Odd
+from turngate.schemas.inputs import Record, RoomChanged
 from turngate.schemas.metadata import metadata, named_in
 from turngate.schemas.shapes import Code, Reason
 from turngate.sinks.claims import Key, Place
@@ -36,10 +39,19 @@ class SlackConnector:
         self._people = people
         self._installations = installations
         self._clock = clock
+        self._directory = Directory()
 
     def serves(self, room: str) -> bool:
         """See `Connector`."""
         return room.startswith("slack:")
+
+    def told(self, record: Record) -> None:
+        """See `Connector`. What an account is counts no more when it became something else (R-ROOM-5)."""
+        self._directory.learn(record)
+        if isinstance(record, RoomChanged) and record.what == ACCOUNT_CHANGED and record.agent is not None:
+            home = self._installations.of_room(record.tenant, record.agent, record.room)
+            if home is not None:
+                self._people.forget(home, self._directory.members(home, record.room))
 
     async def listing(self, tenant: str, agent: str, room: str) -> Listed:
         """See `Connector`."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
@@ -52,6 +53,11 @@ class Stage:
         for record in records:
             topic = topic_of(type(record).__name__, record.model_dump(mode="json"))
             self.log.append(topic, record.tenant.encode(), CODEC.encode(record), timestamp=now_ms())
+
+    def hurry(self) -> None:
+        """A policy by which clocks differ by 50 ms at the most."""
+        document = json.dumps(POLICY | {"version": 2, "freshness": {"clock_skew": "50ms"}})
+        self.write(PolicyPublished(tenant="acme", at=now_ms(), version="2", document=document))
 
     def authorize(self, *turns: str, **more: Any) -> None:
         """Turns that are authorized now, for the room unless it is said which."""

@@ -12,7 +12,8 @@ from tests.kafka.cluster import until
 from tests.sinks.records import ROOM, made
 from tests.sinks.stage import CODEC, Stage
 from tests.slack import Call, Fault
-from turngate.schemas.inputs import AgentPaused, MembershipChanged, MembershipPage, Record
+from turngate.connectors.slack.events import ACCOUNT_CHANGED
+from turngate.schemas.inputs import AgentPaused, MembershipChanged, MembershipPage, Record, RoomChanged
 from turngate.sinks.delivery import Patience, now_ms
 from turngate.sinks.slack import LONGEST
 
@@ -89,6 +90,35 @@ async def test_who_is_said_to_join_while_the_room_is_listed_hears_nothing(stage:
     stage.write(made(MembershipChanged, at=now_ms() + 1000, room=ROOM, **reader))
     await stage.deliver()
     assert (stage.said(), stage.outcomes()) == ([], {"t1": ("withheld", "destination_enlarged")})
+
+
+async def test_who_became_a_guest_is_one_as_soon_as_the_log_says_that_an_account_has_changed(stage: Stage) -> None:
+    workspace = {"workspaces": ["slack:T1"]}
+    stage.hurry()
+    stage.slack.convert(stage.room, private=False)
+    async with stage.delivery() as running:
+        stage.authorize("t1", destination=workspace)
+        await running.look()
+        await running.finish()
+        stage.acme.user("UKIM", guest=True)
+        stage.write(made(RoomChanged, at=now_ms(), agent="mesh", room=ROOM, what=ACCOUNT_CHANGED))
+        stage.authorize("t2", destination=workspace)
+        await running.look()
+        await running.finish()
+    assert stage.outcomes() == {"t1": ("sent",), "t2": ("withheld", "destination_enlarged")}
+
+
+async def test_a_room_that_changed_a_moment_ago_is_listed_again_when_that_is_over(stage: Stage) -> None:  # R-ROOM-5
+    stage.hurry()
+    changed = made(RoomChanged, at=now_ms(), room=ROOM, what="archived")
+    stage.write(changed)
+    stage.authorize("t1")
+    await stage.deliver()
+    assert stage.outcomes() == {"t1": ("sent",)}
+    stage.write(changed.model_copy(update={"at": now_ms() + 30_000}))  # and one that is not over in time
+    stage.authorize("t2", valid_until=now_ms() + 300)
+    await stage.deliver()
+    assert stage.outcomes()["t2"] == ("withheld", "destination_unknown")
 
 
 CHANGED: dict[str, Any] = {
