@@ -181,13 +181,15 @@ async def hearing(
     from turngate.connectors.slack.http import EventsServer
     from turngate.connectors.slack.installing import Installer
     from turngate.connectors.slack.intake import Intake
+    from turngate.connectors.slack.linking import Linking
     from turngate.connectors.slack.socket import Socket
     from turngate.sinks.questions import pressed
 
     directory = Directory()
     async for record in feed.follow("membership-refreshes", now() - _OLD, forever=False):
         directory.learn(record)
-    intake, answers = Intake(installations, directory, feed.append), Answers(installations, feed.append, pressed)
+    intake = Intake(installations, directory, feed.append)
+    answers = Answers(installations, feed.append, pressed, Linking(installations, directory))
     await intake.missed()
     if how.place is None:
         apps = [app for app in installations.apps.values() if app.app_token is not None]

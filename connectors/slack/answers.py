@@ -1,15 +1,16 @@
-"""Decides what becomes of a pressed button: whatever it says is on the log when it is acknowledged."""
+"""Decides what becomes of a pressed button and a slash command: what they say is on the log when they are answered."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from turngate.connectors.slack.installations import Installation, Installations
 from turngate.connectors.slack.intake import ACKNOWLEDGED_WITHIN, Append, NotTaken
+from turngate.connectors.slack.linking import COMMAND, HELP, Linking
 from turngate.schemas.inputs import Record
 from turngate.streams.log import LogError
 
@@ -22,22 +23,32 @@ log = logging.getLogger(__name__)
 class Answers:
     """Takes signed payloads in, from HTTP and from Socket Mode alike."""
 
-    def __init__(self, installations: Installations, append: Append, said: Said) -> None:
+    def __init__(self, installations: Installations, append: Append, said: Said, linking: Linking) -> None:
         self._installations = installations
         self._append = append
         self._said = said
+        self._linking = linking
 
-    async def take(self, app: str, payload: Mapping[str, Any]) -> None:
-        """Bring what a payload says onto the log. Raises `NotTaken`; what says nothing is left."""
-        team = payload.get("team")
+    async def take(self, app: str, payload: Mapping[str, Any]) -> Mapping[str, Any] | None:
+        """Bring what a payload says onto the log; what is answered. Raises `NotTaken`."""
+        team, now = payload.get("team"), time.time_ns() // 1_000_000
+        if payload.get("command") == COMMAND:
+            home = self._installations.of(app, str(payload.get("team_id")))
+            step = HELP if home is None else self._linking.answer(payload, home, now)
+            await self._appended(step.records)
+            return {"response_type": "ephemeral", "text": step.reply}
         home = self._installations.of(app, str(team.get("id"))) if isinstance(team, dict) else None
-        record = None if home is None else self._said(payload, home, time.time_ns() // 1_000_000)
+        record = None if home is None else self._said(payload, home, now)
         if record is None:
             log.info("something was pressed that is none of ours")
-            return
+        await self._appended(() if record is None else (record,))
+        return None
+
+    async def _appended(self, records: Sequence[Record]) -> None:
         try:
             async with asyncio.timeout(ACKNOWLEDGED_WITHIN):
-                await self._append([record])
+                if records:
+                    await self._append(records)
         except (LogError, TimeoutError) as error:
             log.warning("an answer could not be brought onto the log: %s", type(error).__name__)
             raise NotTaken from None

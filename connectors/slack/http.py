@@ -16,18 +16,19 @@ from turngate.connectors.slack.installing import Installer, NotInstalled
 from turngate.connectors.slack.intake import Intake, NotTaken
 from turngate.connectors.slack.signature import signed
 
-EVENTS, INTERACTIONS, OAUTH = "/slack/events", "/slack/interactions", "/slack/oauth"
+EVENTS, INTERACTIONS, COMMANDS = "/slack/events", "/slack/interactions", "/slack/commands"
+OAUTH = "/slack/oauth"
 #: Bytes of a request.
 LARGEST = 1 << 20
 
-#: Takes what somebody pressed, in a payload to an app; raises `NotTaken`.
-Answer = Callable[[str, Mapping[str, Any]], Awaitable[None]]
+#: Takes what somebody pressed or commanded, in a payload to an app, and answers it; raises `NotTaken`.
+Answer = Callable[[str, Mapping[str, Any]], Awaitable[Mapping[str, Any] | None]]
 
 log = logging.getLogger(__name__)
 
 
 class EventsServer:
-    """The routes. Without `answer` there is none for buttons, and without `installer` none for Slack's OAuth."""
+    """The routes. Without `answer` there are none for buttons and commands, and without `installer` none for OAuth."""
 
     def __init__(
         self,
@@ -50,6 +51,7 @@ class EventsServer:
         app.router.add_get("/health", _healthy)
         if self._answer is not None:
             app.router.add_post(INTERACTIONS, self._form)
+            app.router.add_post(COMMANDS, self._form)
         if self._installer is not None:
             app.router.add_get(OAUTH, self._installed)
         return app
@@ -102,20 +104,21 @@ class EventsServer:
 
 
 def form(body: bytes) -> dict[str, Any] | None:
-    """A button's payload; None where it is none."""
+    """A button's payload, or the fields of a command; None where it is neither."""
     try:
-        payload = json.loads(parse_qs(body.decode(), strict_parsing=True)["payload"][-1])
-    except (KeyError, ValueError, RecursionError):
+        fields = {name: said[-1] for name, said in parse_qs(body.decode(), strict_parsing=True).items()}
+        payload = json.loads(fields["payload"]) if "payload" in fields else fields
+    except (ValueError, RecursionError):
         return None
     return payload if isinstance(payload, dict) else None
 
 
-async def _taken(work: Awaitable[None]) -> web.Response:
+async def _taken(work: Awaitable[Mapping[str, Any] | None]) -> web.Response:
     try:
-        await work
+        answer = await work
     except NotTaken:
         return web.Response(status=503)  # and Slack sends an event again
-    return web.Response()
+    return web.Response() if answer is None else web.json_response(dict(answer))
 
 
 async def _healthy(request: web.Request) -> web.Response:

@@ -31,7 +31,7 @@ GOOD_FOR = 3_600
 SCOPES = (
     *("channels:read", "groups:read", "im:read", "mpim:read", "users:read"),
     *("channels:history", "groups:history", "im:history", "mpim:history", "metadata.message:read"),
-    *("conversations.connect:read", "chat:write", "im:write", "team:read"),
+    *("conversations.connect:read", "chat:write", "im:write", "team:read", "commands"),
 )
 _MOST_PAGES = 100
 

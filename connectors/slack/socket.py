@@ -10,7 +10,7 @@ import asyncio
 import json
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import aiohttp
@@ -24,6 +24,7 @@ from turngate.connectors.slack.intake import Intake, NotTaken
 HEARTBEAT, GAP = 10.0, 15.0
 #: Seconds before the first and the slowest further attempt to connect.
 _FIRST, _SLOWEST = 0.2, 20.0
+_ANSWERED = ("interactive", "slash_commands")
 #: Bytes of a frame.
 _LARGEST = 4 << 20
 
@@ -31,7 +32,7 @@ log = logging.getLogger(__name__)
 
 
 class Socket:
-    """An app's connection. `answer`: for buttons."""
+    """An app's connection. `answer`: for buttons and slash commands."""
 
     def __init__(
         self,
@@ -95,11 +96,13 @@ class Socket:
 
     async def _one(self, socket: aiohttp.ClientWebSocketResponse, frame: dict[str, Any]) -> None:
         payload = frame.get("payload")
+        answer: Mapping[str, Any] | None = None
         try:
             if isinstance(payload, dict) and frame.get("type") == "events_api":
                 await self._intake.take(self._app.id, payload)
-            elif isinstance(payload, dict) and frame.get("type") == "interactive" and self._answer is not None:
-                await self._answer(self._app.id, payload)
+            elif isinstance(payload, dict) and frame.get("type") in _ANSWERED and self._answer is not None:
+                answer = await self._answer(self._app.id, payload)
         except NotTaken:
             return  # not acknowledged, so Slack sends it again
-        await socket.send_json({"envelope_id": frame["envelope_id"]})
+        told = {} if answer is None else {"payload": dict(answer)}
+        await socket.send_json({"envelope_id": frame["envelope_id"], **told})

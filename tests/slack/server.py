@@ -47,6 +47,8 @@ class Slack(World):
         self.before: dict[str, Callable[[Call], object]] = {}
         #: Envelope ids that were acknowledged over Socket Mode, and the frames of those that were not.
         self.acknowledged: list[str] = []
+        #: What was answered with an acknowledgement, by envelope id.
+        self.answers: dict[str, Json] = {}
         self._sent: dict[str, Json] = {}
         self._sockets: list[web.WebSocketResponse] = []
         self._envelopes = 0
@@ -278,8 +280,10 @@ class Slack(World):
         try:
             async for message in socket:
                 if message.type is WSMsgType.TEXT and "envelope_id" in message.data:
+                    frame = json.loads(message.data)
                     with self._changed:
-                        self.acknowledged.append(json.loads(message.data)["envelope_id"])
+                        self.answers[frame["envelope_id"]] = frame.get("payload", {})
+                        self.acknowledged.append(frame["envelope_id"])
                         self._changed.notify_all()
         finally:
             self._sockets.remove(socket)

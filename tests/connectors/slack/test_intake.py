@@ -25,6 +25,7 @@ from turngate.connectors.slack.directory import Directory
 from turngate.connectors.slack.http import EVENTS, INTERACTIONS, LARGEST, EventsServer
 from turngate.connectors.slack.installations import App, Installations
 from turngate.connectors.slack.intake import REMEMBERED, Intake, NotTaken
+from turngate.connectors.slack.linking import Linking
 from turngate.connectors.slack.listing import Listing
 from turngate.connectors.slack.socket import Socket
 from turngate.schemas.inputs import ActionApproved, MessageObserved, Record, RoomChanged
@@ -286,6 +287,10 @@ async def test_an_account_that_changed_is_no_longer_taken_for_what_it_was(
     assert (changed.room, getattr(joined, "kind", None)) == ("slack:T1/C2", "guest")
 
 
+def answers(installations: Installations, log: Log) -> Answers:
+    return Answers(installations, log.append, pressed, Linking(installations, Directory()))
+
+
 BUTTON = {
     "type": "block_actions",
     "api_app_id": "A1",
@@ -304,7 +309,7 @@ BUTTON = {
 async def test_a_button_is_on_the_log_when_it_is_acknowledged(
     slack: Slack, installations: Installations, taking: Intake, log: Log
 ) -> None:
-    async with served(EventsServer(installations, taking, Answers(installations, log.append, pressed).take)) as url:
+    async with served(EventsServer(installations, taking, answers(installations, log).take)) as url:
 
         async def posted(payload: object, **more: Any) -> int:
             body = urlencode({"payload": json.dumps(payload)}).encode()
@@ -326,7 +331,7 @@ async def test_a_button_is_on_the_log_when_it_is_acknowledged(
 
 
 async def test_a_button_over_socket_mode(slack: Slack, installations: Installations, taking: Intake, log: Log) -> None:
-    async with socket_of(slack, taking, answer=Answers(installations, log.append, pressed).take):
+    async with socket_of(slack, taking, answer=answers(installations, log).take):
         envelope = await asyncio.to_thread(slack.push, BUTTON, "interactive")
         await asyncio.to_thread(slack.wait_acknowledged, envelope)
     assert [type(r) for r in log.records] == [ActionApproved]
