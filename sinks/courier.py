@@ -101,6 +101,8 @@ class Courier:
         match record:
             case TurnAuthorized():
                 job: Job = partial(self._delivery.turn, record, read_at)
+                if record.action is not None:  # it waits for that, and nobody else waits for it
+                    return f"{record.tenant} {record.room} {record.turn}", job
             case TurnDecided(verdict=Verdict.ASK):
                 job = partial(self._asking.question, record, read_at)
             case SharingOffered():

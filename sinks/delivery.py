@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TypeVar
 
-from turngate.schemas.inputs import TurnDelivered
+from turngate.schemas.inputs import DeliveryStatus, TurnDelivered
 from turngate.schemas.metadata import NOTE, TURN
 from turngate.schemas.outputs import TurnAuthorized
 from turngate.schemas.shapes import Code, Reason
@@ -41,6 +41,8 @@ class Patience:
     claims: float = 0.5
     #: The least between two tries.
     retry: float = 0.2
+    #: Between two looks whether an action was done.
+    action: float = 1.0
     #: For which somebody else may be sending what is found under way: no call takes longer.
     sending: float = 12.0
 
@@ -65,6 +67,10 @@ class Errand:
 def now_ms() -> int:
     """This machine's time, in milliseconds since the epoch."""
     return time.time_ns() // 1_000_000
+
+
+def _until(turn: TurnAuthorized) -> int:
+    return turn.at + WORTH_MS if turn.valid_until is None else turn.valid_until
 
 
 class Delivery:
@@ -94,15 +100,19 @@ class Delivery:
     async def turn(self, turn: TurnAuthorized, read_at: int) -> None:
         """Deliver a turn that was read at `read_at`; when this returns, what became of it is recorded.
 
-        A turn that carries an action is recorded by whoever executes that, and its text is not said here.
+        Of a turn that carries an action, the text is said once whoever executes that has recorded that it was done; of
+        the two records the engine takes the first.
         """
-        if not self._connector.serves(turn.room) or turn.text is None or turn.action is not None:
+        if not self._connector.serves(turn.room) or turn.text is None:
+            return
+        if turn.action is not None and not await self._done(turn):
+            log.info("turn %s: its action was not done in time, so its text is not said", turn.turn)
             return
         errand = Errand(
             key=Key(turn.tenant, Kind.TURN, turn.turn),
             place=Place(turn.agent, turn.room, turn.thread),
             said=Said(turn.text, TURN, turn.turn, turn.broadcast),
-            until=turn.at + WORTH_MS if turn.valid_until is None else turn.valid_until,
+            until=_until(turn),
             decision=turn.decision,
             lists=needs_listing(turn),
             against=lambda listed, since: against(
@@ -110,6 +120,16 @@ class Delivery:
             ),
         )
         await self.send(errand, read_at)
+
+    async def _done(self, turn: TurnAuthorized) -> bool:
+        """Whether the turn's action is recorded as done while its text may still be said."""
+        while self._clock() < _until(turn):
+            await self._journal.reach_end(turn.tenant)
+            status = self._journal.facts.delivered(turn.tenant, turn.turn)
+            if status not in (None, DeliveryStatus.UNCERTAIN):
+                return status is DeliveryStatus.SENT
+            await asyncio.sleep(self._patience.action)
+        return False
 
     async def send(self, errand: Errand, read_at: int) -> Claim:
         """Send something unless it was, or something stands against it; the claim as it then stands.

@@ -12,6 +12,7 @@ from turngate.processors.policy import Effective, effective
 from turngate.schemas.inputs import (
     AccountProven,
     AgentPaused,
+    DeliveryStatus,
     GrantCommanded,
     GrantOp,
     MembershipChanged,
@@ -19,6 +20,7 @@ from turngate.schemas.inputs import (
     ProofRevoked,
     Record,
     RoomChanged,
+    TurnDelivered,
 )
 from turngate.schemas.outputs import GrantChanged, GrantState, TurnDecided, Verdict
 from turngate.schemas.policy import Policy, PolicyInvalid, parse_policy
@@ -26,7 +28,7 @@ from turngate.schemas.shapes import Code
 
 #: What is read for them: from the beginning, or only of late.
 WHOLE = ("policies", "operator-commands", "grants", "identity-proofs")
-LATE = ("membership-refreshes", "turn-verdicts")
+LATE = ("membership-refreshes", "turn-verdicts", "deliveries")
 #: Milliseconds for which events of rooms are remembered; no listing older than this decides anything.
 KEPT_MS = 3_600_000
 #: Decisions of which the policy is remembered, and turns of which it is that they have ended.
@@ -58,6 +60,7 @@ class Facts:
         self._policies: dict[str, list[Policy]] = {}
         self._labels: OrderedDict[tuple[str, str], str] = OrderedDict()
         self._ended: OrderedDict[tuple[str, str], None] = OrderedDict()
+        self._delivered: OrderedDict[tuple[str, str], DeliveryStatus] = OrderedDict()
         self._commands: set[tuple[str, str]] = set()
         self._paused: set[tuple[str, str, str]] = set()
         self._grants: dict[tuple[str, str], Code] = {}
@@ -87,6 +90,9 @@ class Facts:
                 self._revoked.add((record.tenant, record.proof))
             case MembershipChanged() | RoomChanged():
                 self._happened(record, timestamp)
+            case TurnDelivered():
+                if self.delivered(record.tenant, record.turn) in (None, DeliveryStatus.UNCERTAIN):  # R-ACT-4
+                    _remember(self._delivered, (record.tenant, record.turn), record.status)
             case TurnDecided():
                 _remember(self._labels, (record.tenant, record.decision), record.policy)
                 if record.verdict in _FINAL:
@@ -126,6 +132,10 @@ class Facts:
     def ended(self, tenant: str, turn: str) -> bool:
         """Whether a turn is known to have had its final decision."""
         return (tenant, turn) in self._ended
+
+    def delivered(self, tenant: str, turn: str) -> DeliveryStatus | None:
+        """What was recorded of a turn of late; None where nothing was."""
+        return self._delivered.get((tenant, turn))
 
     def joined_since(self, tenant: str, room: str, since: int) -> list[MembershipChanged]:
         """Who came or went at or after this time, or was said to."""

@@ -25,7 +25,7 @@ from turngate.streams.log import LogError, Message
 
 #: Seconds in which the log's end must have been reached.
 PATIENCE = 5.0
-#: Milliseconds for which verdicts are of late when a delivery starts.
+#: Milliseconds for which verdicts and deliveries are of late when a delivery starts.
 RECENT_MS = 600_000
 _WAIT_MS = 50
 
@@ -130,12 +130,13 @@ class KafkaJournal:
             self._places[place.partition].append(place)
         await self._marks._client.set_topics(topics)  # a question about an unknown one takes a second
         self._reader.assign(places)
-        rooms, verdicts = ([p for p in places if p.topic == self._prefix + topic] for topic in LATE)
+        from_now, *of_late = ([p for p in places if p.topic == self._prefix + topic] for topic in LATE)
+        lately = [place for group in of_late for place in group]
         begins = await self._marks.beginning_offsets(places)
         ends = await self._marks.end_offsets(places)
-        recent = await self._marks.offsets_for_times(dict.fromkeys(verdicts, self._clock() - RECENT_MS))
-        starts = begins | {place: ends[place] for place in rooms}
-        starts |= {place: ends[place] if recent[place] is None else recent[place].offset for place in verdicts}
+        recent = await self._marks.offsets_for_times(dict.fromkeys(lately, self._clock() - RECENT_MS))
+        starts = begins | {place: ends[place] for place in from_now}
+        starts |= {place: ends[place] if recent[place] is None else recent[place].offset for place in lately}
         for place, start in starts.items():
             self._reader.seek(place, start)
         return places

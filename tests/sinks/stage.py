@@ -25,7 +25,7 @@ from turngate.sinks.slack import SlackConnector
 from turngate.streams.local_log import LocalLog
 
 CODEC = Codec()
-QUICK = Patience(looks=(0.05, 0.05), claims=0.05, retry=0.02, sending=0.05)
+QUICK = Patience(looks=(0.05, 0.05), claims=0.05, retry=0.02, action=0.02, sending=0.05)
 #: Heard by whoever is in the room C1 of `Stage`.
 BOTH = {"readers": [ALEX, KIM]}
 

@@ -13,7 +13,7 @@ from tests.sinks.records import ROOM, made
 from tests.sinks.stage import CODEC, Stage
 from tests.slack import Call, Fault
 from turngate.connectors.slack.events import ACCOUNT_CHANGED
-from turngate.schemas.inputs import AgentPaused, MembershipChanged, MembershipPage, Record, RoomChanged
+from turngate.schemas.inputs import AgentPaused, MembershipChanged, MembershipPage, Record, RoomChanged, TurnDelivered
 from turngate.sinks.delivery import Patience, now_ms
 from turngate.sinks.slack import LONGEST
 
@@ -142,8 +142,8 @@ async def test_a_room_that_is_no_longer_what_it_was_hears_nothing(stage: Stage, 
 @pytest.mark.parametrize("fault", [*Fault, "fetch_members_failed", "channel_not_found"])
 async def test_what_cannot_be_verified_is_withheld(stage: Stage, fault: Fault | str) -> None:
     stage.slack.fail("conversations.members", fault, times=100)
-    stage.authorize("t1", valid_until=now_ms() + 700)
-    await stage.deliver(call=0.2)
+    stage.authorize("t1", valid_until=now_ms() + 300)
+    await stage.deliver(call=0.1)
     assert stage.said() == []
     assert stage.outcomes()["t1"][0] == "withheld"
 
@@ -287,13 +287,48 @@ async def test_a_paused_agent_says_nothing_that_was_authorized_before(stage: Sta
     assert (stage.said(), stage.outcomes()) == ([], {"t1": ("withheld", "paused")})
 
 
-async def test_what_is_not_for_slack_or_not_text_alone_is_left_to_others(stage: Stage) -> None:
+async def test_what_is_not_for_slack_or_has_no_text_is_left_to_others(stage: Stage) -> None:
     stage.authorize("elsewhere", room="discord:G1/C1")
     stage.authorize("act", text=None, action={"operation": "crm.refund"})
-    stage.authorize("both", action={"operation": "crm.refund"})
     stage.authorize("t1")
     await stage.deliver()
     assert (stage.said(), stage.outcomes()) == (["this is t1"], {"t1": ("sent",)})
+
+
+ACTED: dict[str, tuple[list[str], list[str]]] = {
+    "done": (["sent"], ["this is t1"]),
+    "done after all": (["uncertain", "sent"], ["this is t1"]),
+    "failed": (["failed"], []),
+    "failed and then said to be done": (["failed", "sent"], []),  # R-ACT-4: the first stands
+    "not known": (["uncertain"], []),
+    "nothing": ([], []),
+}
+
+
+@pytest.mark.parametrize(("statuses", "said"), ACTED.values(), ids=ACTED)
+async def test_the_text_of_an_action_is_said_when_that_is_done(
+    stage: Stage, statuses: list[str], said: list[str]
+) -> None:
+    stage.authorize("t1", action={"operation": "crm.refund"}, valid_until=now_ms() + 400)
+    for status in statuses:
+        stage.write(made(TurnDelivered, at=now_ms(), turn="t1", room=ROOM, status=status))
+    stage.authorize("t2")  # does not wait for it
+    await stage.deliver()
+    assert sorted(stage.said()) == [*said, "this is t2"]
+    assert [record.status.value for record in stage.recorded() if record.turn == "t1"] == [
+        *statuses,
+        *("sent" for _ in said),
+    ]
+
+
+async def test_an_action_that_is_done_later_is_waited_for(stage: Stage) -> None:
+    stage.authorize("t1", action={"operation": "crm.refund"})
+    async with stage.delivery() as running:
+        await running.look()
+        assert stage.said() == []
+        stage.write(made(TurnDelivered, at=now_ms(), turn="t1", room=ROOM, status="sent"))
+        await running.finish()
+    assert stage.said() == ["this is t1"]
 
 
 async def test_a_room_of_a_workspace_without_the_app_is_withheld(stage: Stage) -> None:
