@@ -19,7 +19,7 @@ from turngate.connectors.slack.installations import Installation
 from turngate.connectors.slack.members import member_of
 from turngate.connectors.slack.rooms import Odd
 from turngate.schemas.catalog import RECORDS
-from turngate.schemas.inputs import Record
+from turngate.schemas.inputs import Record, RoomChanged
 from turngate.schemas.shapes import MemberKind
 
 #: The one event that is an observation. An `app_mention` is told of the same message, perhaps without what it embeds,
@@ -64,12 +64,16 @@ MISSED = "events may have been missed"
 
 
 def translate(envelope: Mapping[str, Any], home: Installation, directory: Directory, now: int) -> list[Record]:
-    """The records of an envelope that was sent to this installation. `now` (ms) is when, where it does not say so."""
+    """The records of an envelope that was sent to this installation; `now` in milliseconds.
+
+    What happened to a room is dated now, if Slack's clock does not say later: a listing that began before this was
+    heard of must not count as one that began after it, whatever Slack's clock and that of listings differ by.
+    """
     inner = envelope.get("event")
     event: Mapping[str, Any] = inner if isinstance(inner, dict) else envelope
     try:
         records = list(_records(envelope, event, home, directory, _moment(event, now)))
-        return [RECORDS[made.record].model_validate(made.fields) for made in records]
+        return [RECORDS[made.record].model_validate(_dated(made, now)) for made in records]
     except (EntryError, ValidationError):
         conversation = _conversation(event)
         return [] if conversation is None else [changed(home, home.room(conversation), UNREADABLE, now)]
@@ -80,10 +84,16 @@ def everything(home: Installation, directory: Directory, what: str, at: int) -> 
     return [changed(home, room, what, at) for room in directory.rooms(home)]
 
 
-def changed(home: Installation, room: str, what: str, at: int) -> Record:
+def changed(home: Installation, room: str, what: str, at: int) -> RoomChanged:
     """A room became something else."""
-    fields = {"tenant": home.tenant, "at": at, "agent": home.agent, "room": room, "what": what}
-    return RECORDS["RoomChanged"].model_validate(fields)
+    return RoomChanged(tenant=home.tenant, at=at, agent=home.agent, room=room, what=what)
+
+
+def _dated(made: RoomEvent, now: int) -> dict[str, Any]:
+    """A message's time stays Slack's: a later one would let in who joined after it was said (R-AUD-9)."""
+    if made.record in ("RoomChanged", "MembershipChanged"):
+        return {**made.fields, "at": max(made.at, now)}
+    return made.fields
 
 
 def account_of(event: Mapping[str, Any]) -> str | None:

@@ -209,6 +209,22 @@ def test_joins_and_leaves(scene: Scene) -> None:
     ]
 
 
+def test_what_happens_to_a_room_is_dated_when_it_is_heard_of_and_what_is_said_when_it_was_said(scene: Scene) -> None:
+    scene.world.clock = lambda: NOW // 1000 - 60  # Slack tries for minutes, and its clock may be behind
+    scene.world.say(scene.room, "UALEX", "hello")
+    scene.world.join(scene.room, "UBO")
+    scene.world.convert(scene.room, private=False)
+    assert [(type(r).__name__, r.at) for r in scene.records()] == [
+        ("MessageObserved", NOW - 60_000),
+        ("MembershipChanged", NOW),
+        ("RoomChanged", NOW),
+        ("MessageObserved", NOW - 60_000),
+    ]
+    scene.world.clock = lambda: NOW // 1000 + 60
+    scene.world.leave(scene.room, "UBO")
+    assert scene.one().at == NOW + 60_000
+
+
 def test_who_was_listed_joins_as_what_it_was_listed_as(scene: Scene) -> None:
     scene.listed(Member(reader="slack:T1/UBO", kind=MemberKind.MEMBER), room="C2")
     scene.world.join(scene.room, "UBO")

@@ -225,9 +225,9 @@ async def test_whatever_the_order_the_repetitions_and_the_faults_the_records_are
         slack.join(room, user)
         slack.leave(room, user)
     slack.archive(room)
-    plain, disturbed = Log(), Log()
+    plain, disturbed, clock = Log(), Log(), lambda: 1_900_000_000.0
     for envelope in slack.queue:
-        await Intake(installations, Directory(), plain.append).take("A1", envelope)
+        await Intake(installations, Directory(), plain.append, clock).take("A1", envelope)
 
     async def unreliable(records: Sequence[Record]) -> None:
         await asyncio.sleep(0)
@@ -235,7 +235,7 @@ async def test_whatever_the_order_the_repetitions_and_the_faults_the_records_are
             raise LogError("no broker answers")
         await disturbed.append(records)
 
-    taking = Intake(installations, Directory(), unreliable)
+    taking = Intake(installations, Directory(), unreliable, clock)
     waiting = [envelope for envelope in slack.queue for _ in range(chance.randint(1, 4))]
     while waiting:
         chance.shuffle(waiting)
