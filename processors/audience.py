@@ -65,12 +65,22 @@ def intersection(a: Audience, b: Audience) -> Audience:
         return b
     if b.scope is Scope.PUBLIC or a.scope is Scope.UNKNOWN:
         return a
-    readers = {r for r in a.readers if covers(b, r, full_in(a, r))} | {
-        r for r in b.readers if covers(a, r, full_in(b, r))
-    }
+    readers = _covered_by(b, a) | _covered_by(a, b)
     guests = (set(a.guests) | set(b.guests)) & readers
     memberships = {**b.memberships, **a.memberships}  # of a source, they decide nothing
     return listed(readers, guests, set(a.workspaces) & set(b.workspaces), memberships)
+
+
+def _covered_by(other: Audience, audience: Audience) -> set[str]:
+    """The readers of an audience whom another covers, as `covers` says it of one."""
+    found = set(other.readers).intersection(audience.readers)
+    if other.workspaces:
+        guests, inside = set(audience.guests), set(other.workspaces)
+        for reader in audience.readers:
+            full = (namespace(reader), *audience.memberships.get(reader, ()))
+            if reader not in guests and not inside.isdisjoint(full):
+                found.add(reader)
+    return found
 
 
 def says_all(a: Audience, b: Audience) -> bool:

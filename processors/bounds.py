@@ -237,7 +237,9 @@ def _insert(ascending: list[str], value: str) -> bool:
     return True
 
 
-def made_members(audience: Audience, events: list[Event], own: tuple[str, ...], trusted: tuple[str, ...]) -> Audience:
+def made_members(
+    audience: Audience, events: Iterable[Event], own: tuple[str, ...], trusted: tuple[str, ...]
+) -> Audience:
     """Whom a listing and the joins and leaves since then made members, each event where it was told first (R-AUD-9)."""
     for event in sorted(events, key=lambda e: e.first):
         if not event.joined:

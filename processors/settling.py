@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from turngate.processors.audience import UNKNOWN, intersection, keyed
+from turngate.processors.audience import KEYED_UNKNOWN, UNKNOWN, Keyed, intersection, keyed
 from turngate.processors.bounds import changed_at, current, made_members, told_since, without
 from turngate.processors.evidence import emit_evidence, evidence_of, keep_evidence
 from turngate.processors.ledger import Ledger
-from turngate.processors.rows import Evidence, LeafRow, Listing, Pending
+from turngate.processors.rows import Event, Evidence, LeafRow, Listing, Pending
 from turngate.schemas.outputs import Because
-from turngate.schemas.shapes import Audience, Visibility
+from turngate.schemas.shapes import Visibility
+
+#: What one listing settles alike: by the audience before it, who came since the message, and what was told since then.
+Then = dict[tuple[str | None, frozenset[str], tuple[Event, ...]], Keyed]
 
 
 def settle(ledger: Ledger, agent: str, room: str, listing: Listing) -> None:
@@ -22,13 +25,14 @@ def settle(ledger: Ledger, agent: str, room: str, listing: Listing) -> None:
     freshness = ledger.policy(room).settings.freshness
     limit = freshness.settle
     still: list[Pending] = []
+    made: Then = {}
     for pending in row.pending:
         if changed is not None and changed >= pending.at:
             continue  # a change at or after the message: it never settles
         if listing.started_at <= pending.at:
             still.append(_later_basis(ledger, agent, room, listing, pending))
         elif listing.started_at < pending.at + limit:
-            _settle(ledger, agent, room, listing, pending)
+            _settle(ledger, agent, room, listing, pending, made)
     ledger.put_room(agent, room, pending=tuple(still))
     # Of what was said in the future a listing begun now settles nothing: asking at once would ask without end.
     said = [pending.at for pending in still if pending.at <= ledger.now + freshness.clock_skew]
@@ -45,45 +49,48 @@ def _later_basis(ledger: Ledger, agent: str, room: str, listing: Listing, pendin
     return replace(pending, before=listing, audience=audience)
 
 
-def _settle(ledger: Ledger, agent: str, room: str, listing: Listing, pending: Pending) -> None:
+def _settle(ledger: Ledger, agent: str, room: str, listing: Listing, pending: Pending, made: Then) -> None:
     known = evidence_of(ledger, pending.ref, agent)
     if known is None or known.over:
         return
-    audience, is_open = _then(ledger, agent, room, listing, pending)
+    audience, is_open = _then(ledger, agent, room, listing, pending, made)
     old = ledger.leaf(known.leaves[pending.leaf])
     members = listing.visibility is Visibility.MEMBERS
     key = ledger.keep_leaf(_leaf(ledger, old, audience, is_open, members))
     leaves = (*known.leaves[: pending.leaf], key, *known.leaves[pending.leaf + 1 :])
-    made: Evidence = replace(known, leaves=leaves)
-    keep_evidence(ledger, pending.ref, agent, made)
-    emit_evidence(ledger, pending.ref, agent, made)
+    settled: Evidence = replace(known, leaves=leaves)
+    keep_evidence(ledger, pending.ref, agent, settled)
+    emit_evidence(ledger, pending.ref, agent, settled)
 
 
-def _leaf(ledger: Ledger, old: LeafRow, audience: Audience, is_open: bool, members: bool) -> LeafRow:
-    unknown = audience == UNKNOWN
+def _leaf(ledger: Ledger, old: LeafRow, audience: Keyed, is_open: bool, members: bool) -> LeafRow:
+    unknown = audience.audience == UNKNOWN
     return replace(
-        old, audience=ledger.keep_audience(keyed(audience)), open=is_open, private=members or (unknown and not is_open)
+        old, audience=ledger.keep_audience(audience), open=is_open, private=members or (unknown and not is_open)
     )
 
 
-def _then(ledger: Ledger, agent: str, room: str, listing: Listing, pending: Pending) -> tuple[Audience, bool]:
+def _then(ledger: Ledger, agent: str, room: str, listing: Listing, pending: Pending, made: Then) -> tuple[Keyed, bool]:
     """Who could read the room when it was said, and whether it was open, by the listing begun after that."""
     policy = ledger.policy(room)
     events = tuple(e for e in ledger.room_log(room).events if e.agent is None or e.agent == agent)
     is_open = listing.visibility is Visibility.OPEN
     before = pending.before if _stands(ledger, agent, room, pending) else None
     if before is not None and pending.audience is None:  # it was open
-        return UNKNOWN, is_open
+        return KEYED_UNKNOWN, is_open
     if is_open:
-        return UNKNOWN, before is None
-    came = {e.reader for e in events if e.joined and e.at >= pending.at}
-    now = without(current(ledger, agent, room, listing).audience, came)
-    if before is None or pending.audience is None:
-        return now, False
-    own, trusted = policy.accounts(agent), policy.settings.trusted_bots
-    since = [e for e in events if told_since(e, before)]
-    then = made_members(ledger.audience(pending.audience), since, own, trusted)
-    return intersection(now, then), False
+        return KEYED_UNKNOWN, before is None
+    came = frozenset(e.reader for e in events if e.joined and e.at >= pending.at)
+    since = () if before is None else tuple(e for e in events if told_since(e, before))
+    basis = (None if before is None else pending.audience, came, since)
+    if basis not in made:
+        audience = without(current(ledger, agent, room, listing).audience, came)
+        if before is not None and pending.audience is not None:
+            own, trusted = policy.accounts(agent), policy.settings.trusted_bots
+            then = made_members(ledger.audience(pending.audience), since, own, trusted)
+            audience = intersection(audience, then)
+        made[basis] = keyed(audience)
+    return made[basis], False
 
 
 def _stands(ledger: Ledger, agent: str, room: str, pending: Pending) -> bool:

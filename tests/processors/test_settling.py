@@ -123,3 +123,16 @@ def test_a_word_was_said_in_the_open_only_if_every_listing_around_it_was(earlier
     feed.message(C1, 1)
     feed.listing(C1, [ALEX], info={"visibility": "open"})
     assert verdicts(feed.draft(C1, "t1", trigger=ref(C1, 1))) == [("t1", verdict)]
+
+
+@pytest.mark.timeout(20)
+def test_many_messages_of_a_large_room_settle_in_time_that_grows_with_its_members_alone() -> None:
+    """With a look through all members for each member, this takes minutes."""
+    members = [f"slack:T1/U{n:05}" for n in range(20_000)]
+    feed = ready(C1, members)
+    feed.joined(C1, KIM)
+    for n in range(100):
+        feed.message(C1, n, after=1)
+    listed = feed.listing(C1, [*members, KIM])
+    recorded = [r for r in listed if isinstance(r, EvidenceRecorded)]
+    assert [len(r.leaves[0].audience.readers) for r in recorded] == [20_001] * 100
