@@ -8,17 +8,22 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
+import psycopg
 import pytest
+from psycopg import sql
+from psycopg.conninfo import make_conninfo
 
 from tests.connectors.slack.conftest import installed
 from tests.kafka.cluster import CODEC, Cluster, Sent, until
-from tests.sinks.records import POLICY, ROOM, authorized, made
+from tests.sinks.records import ALEX, KIM, POLICY, ROOM, SELF, authorized, made, page
 from tests.sinks.stage import BOTH, QUICK, once
 from tests.slack import Conversation, Slack
 from turngate.connectors.slack.api import SlackApi
 from turngate.connectors.slack.installations import App, Installations
 from turngate.connectors.slack.members import People
-from turngate.schemas.inputs import GrantCommanded, MembershipPage, PolicyPublished, Record, TurnDelivered
+from turngate.processors.approvals import turn_fingerprint
+from turngate.schemas.inputs import GrantCommanded, MembershipPage, PolicyPublished, Record, TurnDelivered, TurnDrafted
+from turngate.schemas.outputs import TurnDecided
 from turngate.sinks.delivery import now_ms
 from turngate.sinks.postgres_claims import PostgresClaims
 from turngate.sinks.service import DeliveryService, Names
@@ -28,6 +33,8 @@ from turngate.streams.kafka.settings import KafkaSettings, PostgresSettings
 pytestmark = pytest.mark.kafka
 
 ROOMS = [f"C{n}" for n in range(6)]
+#: How far the log had been applied when a draft was judged.
+DRAFTED = {"membership-refreshes": 1, "turn-drafts": 2}
 
 
 class World:
@@ -96,14 +103,20 @@ class World:
                     await running
 
 
-@pytest.fixture
-async def world(kafka: str, postgres: str, unique: str) -> AsyncIterator[World]:
-    cluster = Cluster(KafkaSettings.read(kafka, environment={}), f"{unique}-", 2)
+@asynccontextmanager
+async def staged(kafka: str, postgres: str, name: str) -> AsyncIterator[World]:
+    cluster = Cluster(KafkaSettings.read(kafka, environment={}), f"{name}-", 2)
     await cluster.make_topics()
     with Slack() as slack:
-        made_of = World(cluster, slack, postgres, unique)
+        made_of = World(cluster, slack, postgres, name)
         document = str(POLICY).replace("'", '"')
         await made_of.put("policies", PolicyPublished(tenant="acme", at=now_ms(), version="1", document=document))
+        yield made_of
+
+
+@pytest.fixture
+async def world(kafka: str, postgres: str, unique: str) -> AsyncIterator[World]:
+    async with staged(kafka, postgres, unique) as made_of:
         yield made_of
 
 
@@ -174,6 +187,37 @@ async def test_processes_that_come_go_and_crash_say_everything_once(world: World
     assert len(uncertain) <= len(turns) // 4, "most of what was under way is found again"
 
 
+async def test_what_asks_is_asked_with_the_draft_and_the_listing_that_lie_farther_back(world: World) -> None:  # R-TNT-6
+    at = now_ms()
+    draft = made(TurnDrafted, at=at, agent="mesh", turn="t1", room=ROOM, renderings=[{"text": "is this fine?"}])
+    assert isinstance(draft, TurnDrafted)
+    await world.put("membership-refreshes", page(ALEX, KIM, {"reader": SELF, "kind": "self"}, at=at, started_at=at))
+    await world.put("turn-drafts", draft.model_copy(update={"turn": "t0"}), draft)
+    as_of = [{"topic": topic, "partition": 1, "offset": end} for topic, end in DRAFTED.items()]
+    fields = {"turn": "t1", "agent": "mesh", "room": ROOM, "verdict": "ask", "leaves_digest": "", "policy": "1"}
+    asks = made(TurnDecided, at=at, decision="d1", as_of=as_of, fingerprint=turn_fingerprint(draft, "is this fine?"),
+                **fields)  # fmt: skip
+
+    async def asked() -> bool:
+        return len(world.slack.posts) == 1
+
+    async with world.delivering() as stop:
+        await world.put("turn-verdicts", asks)
+        await until(asked)
+        await world.put("turn-verdicts", asks)  # it is told again
+        await world.authorize("t2")
+
+        async def last() -> bool:
+            return "t2" in await world.outcomes()
+
+        await until(last)
+        stop.set()
+    question, turn = world.slack.posts
+    assert question.room == "C1"
+    assert "is this fine?" in [b["text"]["text"] for b in question.args["blocks"] if b["type"] == "section"]
+    assert turn.args["text"] == "t2"
+
+
 async def test_a_turn_of_a_room_that_nobody_of_ours_serves_holds_up_nothing(world: World) -> None:
     async def done() -> bool:
         return "t2" in await world.outcomes()
@@ -183,3 +227,29 @@ async def test_a_turn_of_a_room_that_nobody_of_ours_serves_holds_up_nothing(worl
         await world.authorize("t2", room=ROOM)
         await until(done)
     assert await world.outcomes() == {"t2": "sent"}
+
+
+async def test_while_the_database_lets_nobody_in_nothing_is_said_and_then_everything_once(
+    kafka: str, postgres: str, unique: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    with psycopg.connect(postgres, autocommit=True) as admin:
+        admin.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(unique)))
+        async with staged(kafka, make_conninfo(postgres, dbname=unique), unique) as world, world.delivering() as stop:
+            admin.execute(sql.SQL("ALTER DATABASE {} ALLOW_CONNECTIONS false").format(sql.Identifier(unique)))
+            admin.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = %s", (unique,))
+            await world.authorize("t1", "t2", "t3")
+
+            async def refused() -> bool:
+                return any("nothing is sent" in line for line in caplog.messages)
+
+            await until(refused)
+            assert world.said() == []
+            admin.execute(sql.SQL("ALTER DATABASE {} ALLOW_CONNECTIONS true").format(sql.Identifier(unique)))
+
+            async def done() -> bool:
+                return set(await world.outcomes()) == {"t1", "t2", "t3"}
+
+            await until(done)
+            stop.set()
+        assert sorted(world.said()) == ["t1", "t2", "t3"]
+        assert set((await world.outcomes()).values()) == {"sent"}
