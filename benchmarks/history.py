@@ -14,6 +14,7 @@ from turngate.schemas.inputs import (
     MessageObserved,
     PolicyPublished,
     Record,
+    Tick,
     TurnDrafted,
     WriteBy,
     WriteOp,
@@ -25,6 +26,8 @@ TENANT, AGENT, WORKSPACE = "acme", "mesh", "slack:T1"
 PEOPLE, MEMBERS = 5_000, 25
 #: Messages of a room between two changes of who is in it, and between two turns of the agent anywhere.
 A_CHANGE, A_TURN = 200, 20
+#: Messages between two ticks, which are a second apart.
+A_TICK = 95
 #: Refs that a turn asks for, or a draft has seen beside its trigger.
 SOURCES = 8
 #: Freshness is long, so that what is measured is not how often rooms are listed.
@@ -80,6 +83,8 @@ class History:
             if room.said % A_CHANGE == A_CHANGE - 1:
                 room.members[self._random.randrange(1, MEMBERS)] = self._random.choice(self._people)
                 yield self._listing(room)
+            if self.messages % A_TICK == 0:
+                yield Tick(tenant="0", at=self._tick())
             # The first few say most of it.
             yield self._message(room, room.members[int(MEMBERS * self._random.random() ** 3)])
             if self.messages % A_TURN == 0:

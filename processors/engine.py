@@ -207,6 +207,7 @@ class Engine:
 
     def _record(self, record: Record, position: Position, timestamp: int, raw: bytes, *, late: bool) -> list[Record]:
         if isinstance(record, inputs.Tick) and position.topic == TICKS:
+            self._tables.tidy()
             return []
         mark = self.state.mark()
         try:

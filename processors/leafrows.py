@@ -131,6 +131,10 @@ class LeafRows(Rows["LeafRow"]):
         leaves.uses[number] += 1
         return number
 
+    def number(self, tenant: str, digest: str) -> int:
+        """The number of a leaf that is named already. Raises `KeyError` for one that is not."""
+        return int.from_bytes(self._of[tenant].packed[bytes.fromhex(digest)][:_OWN], "big")
+
     def digest(self, tenant: str, number: int) -> str:
         """The digest of a leaf by its number. Raises `LookupError` for a number that stands for nothing."""
         digest = self._of[tenant].digests[number]
@@ -156,9 +160,6 @@ class LeafRows(Rows["LeafRow"]):
     def read(self, key: Key, raw: bytes) -> None:
         """Take in a leaf. Raises `ValueError` for what is none."""
         self[key] = self._json.validate_json(raw)
-
-    def all_read(self) -> None:
-        """There is nothing to put in order."""
 
     # Packing
 

@@ -34,11 +34,7 @@ class Rows(MutableMapping[Key, V]):
 
     @abstractmethod
     def read(self, key: Key, raw: bytes) -> None:
-        """Take in a row from its entry. Raises `ValueError` for what is none."""
-
-    @abstractmethod
-    def all_read(self) -> None:
-        """The last entry was taken in."""
+        """Take in a row from its entry, in the place of an earlier one. Raises `ValueError` for what is none."""
 
 
 class Table(Generic[V]):
@@ -75,18 +71,12 @@ class Table(Generic[V]):
 
     def read(self, key: Key, raw: bytes | None) -> None:
         """Take in a row from its entry, in the place of an earlier one. Raises `ValueError` for what is none."""
-        if raw is not None and self._packed is None:
+        if raw is None:
+            self.rows.pop(key, None)
+        elif self._packed is None:
             self.rows[key] = self._adapter.validate_json(raw)
-            return
-        if key in self.rows:
-            del self.rows[key]
-        if raw is not None and self._packed is not None:
+        else:
             self._packed.read(key, raw)
-
-    def all_read(self) -> None:
-        """The last entry was taken in."""
-        if self._packed is not None:
-            self._packed.all_read()
 
 
 class State:
@@ -151,8 +141,6 @@ class State:
             if name not in self.tables:
                 raise ValueError(f"state entry of a table that this engine does not have: {name}")
             self.tables[name].read(tuple(key), raw_value)
-        for table in self.tables.values():
-            table.all_read()
 
     def digest(self) -> str:
         """SHA-256 over every entry in order of key: equal exactly where two states are."""

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 
 import pytest
@@ -12,16 +14,20 @@ from hypothesis import strategies as st
 from tests.processors.feed import ALEX, C1, D1, KIM, Feed, ready, ref, verdicts
 from tests.processors.streams import examples
 from turngate.processors import collecting
-from turngate.processors.rows import Evidence, LeafRow, Turn, Value
+from turngate.processors.refnames import RefNames, short
+from turngate.processors.rows import Context, Evidence, LeafRow, Revision, Turn, Value
 from turngate.processors.shelves import CONTENT_BYTES
+from turngate.processors.stacks import SEEN, WIDTH, Stack
 from turngate.processors.state import Key
 from turngate.processors.tables import Tables
+from turngate.schemas.inputs import MemoryKind
+from turngate.schemas.outputs import RevisionState
 from turngate.schemas.shapes import FieldClass
 
 SECOND = 1_000
 DIGESTS = [hashlib.sha256(str(n).encode()).hexdigest() for n in range(6)]
 CONTENTS = [digest[: 2 * CONTENT_BYTES] for digest in DIGESTS]
-NAMES = ["mesh", "slack:T1/C1", "slack:T1/UALEX", "späť", "a/b:c"]
+NAMES = ["mesh", "slack:T1/C1", "slack:T1/UALEX", "späť", "a/b:c", "a"]
 TIMES = st.sampled_from([0, 1, 10**12, 10**12 + 1, 10**12 + 9_000_000, -1, 253_402_300_799_999])
 VALUES = [
     Value("salary", FieldClass.SECRET, None, marks=("k:1", "k:2")),
@@ -68,9 +74,38 @@ LEAVES = st.builds(
     untrusted=st.booleans(),
     each=st.just(()) | st.just((DIGESTS[0], DIGESTS[1])),
 )
-TURNS = st.builds(Turn, agent=st.sampled_from(NAMES), seen=TIMES, leaves=st.lists(st.sampled_from(DIGESTS)).map(tuple))
+MADE_OF = st.lists(
+    st.sampled_from(["tool:c/1767225600.000100", "message:slack:T1/C1/1767225600.000100", "revision:é"])
+).map(tuple)
+TURNS = st.builds(
+    Turn,
+    agent=st.none() | st.sampled_from(NAMES),
+    seen=TIMES,
+    refs=MADE_OF,
+    leaves=st.lists(st.sampled_from(DIGESTS)).map(tuple),
+)
+CONTEXTS = st.builds(
+    Context,
+    agent=st.just("mesh"),
+    turn=st.just("t"),
+    room=st.just("slack:T1/C1"),
+    seen=TIMES,
+    permitted=st.none() | MADE_OF,
+)
+REVISIONS = st.builds(
+    Revision,
+    agent=st.just("mesh"),
+    memory=st.just("m"),
+    kind=st.sampled_from(MemoryKind),
+    state=st.sampled_from(RevisionState),
+    leaves=st.lists(st.sampled_from(DIGESTS)).map(tuple),
+    write=st.just("w"),
+    seen=st.lists(st.sampled_from(DIGESTS)).map(tuple),
+    sources=MADE_OF,
+    text=st.none() | st.just('words, and "more"'),
+)
 #: A key, and what to put there; None: drop it. Of each three a number says whether to undo them.
-STEPS = st.lists(st.tuples(st.integers(0, 7), st.booleans(), st.integers(0, 3)), max_size=25)
+STEPS = st.lists(st.tuples(st.integers(0, 9), st.booleans(), st.integers(0, 3)), max_size=25)
 
 
 def play(tables: Tables, name: str, keys: list[Key], steps: list[tuple[int, bool, int]], rows: list[object]) -> None:
@@ -91,6 +126,8 @@ def play(tables: Tables, name: str, keys: list[Key], steps: list[tuple[int, bool
         else:
             tables.state.keep()
         written += tables.state.take_changes()
+        if key % 2:
+            tables.tidy()
         assert {key: table.rows[key] for key in table.rows} == plain
         assert len(table.rows) == len(plain)
         assert [key in table for key in keys] == [key in plain for key in keys]
@@ -101,8 +138,17 @@ def play(tables: Tables, name: str, keys: list[Key], steps: list[tuple[int, bool
         assert dict(again.state.tables[name].rows) == plain
 
 
+TIME = "1767225600.00010"
 REFS = [
-    ("acme", f"{kind}:slack:T1/C1/{n}", agent) for kind in ("message", "tool") for n in (1, 2) for agent in NAMES[:2]
+    ("acme", ref, agent)
+    for ref in (
+        "tool:c1",
+        "message:slack:T1/C1/1",
+        f"message:slack:T1/C1/{TIME}1",
+        f"message:slack:T1/C1/{TIME}2",
+        f"message:a/b:c/{TIME}1",
+    )
+    for agent in NAMES[:2]
 ]
 
 
@@ -114,18 +160,22 @@ def test_evidence(steps: list[tuple[int, bool, int]], rows: list[Evidence]) -> N
     for key, row in tables.evidence.rows.items():
         assert key[2] in tables.shelves.agents("acme", key[1])
         assert key in tables.shelves.in_room("acme", row.room)
+    again = Tables()
+    again.state.load(sorted(tables.state.entries(), reverse=True))
     for shelf in tables.shelves.shelves():
-        there = [(row.seen, key[1]) for key, row in tables.evidence.rows.items() if (key[2], row.room) == shelf[1:]]
+        there = [row.seen for key, row in tables.evidence.rows.items() if (key[2], row.room) == shelf[1:]]
         oldest = tables.shelves.oldest(shelf)
         assert oldest is not None
-        assert (oldest[1], oldest[0][1]) == min(there)
+        assert oldest[1] == min(there)
+        assert again.shelves.oldest(shelf) == oldest
+        assert again.shelves.in_room("acme", shelf.room) == tables.shelves.in_room("acme", shelf.room)
 
 
 @examples(300)
 @given(STEPS, st.lists(LEAVES, min_size=1, max_size=10))
 def test_leaves(steps: list[tuple[int, bool, int]], rows: list[LeafRow]) -> None:
     tables = Tables()
-    keys: list[Key] = [(tenant, digest) for tenant in ("acme", "other") for digest in DIGESTS[:4]]
+    keys: list[Key] = [(tenant, digest) for tenant in ("acme", "other") for digest in DIGESTS[:5]]
     play(tables, "leaves", keys, steps, list(rows))
     assert tables.leaf_rows.count("acme") == sum(key[0] == "acme" for key in tables.leaves.rows)
 
@@ -133,7 +183,50 @@ def test_leaves(steps: list[tuple[int, bool, int]], rows: list[LeafRow]) -> None
 @examples(100)
 @given(STEPS, st.lists(TURNS, min_size=1, max_size=10))
 def test_turns(steps: list[tuple[int, bool, int]], rows: list[Turn]) -> None:
-    play(Tables(), "turns", [("acme", f"t{n}") for n in range(8)], steps, list(rows))
+    with at_once_held():
+        play(Tables(), "turns", [("acme", f"t{n}") for n in range(10)], steps, list(rows))
+
+
+@examples(50)
+@given(STEPS, st.lists(CONTEXTS, min_size=1, max_size=10), st.lists(REVISIONS, min_size=1, max_size=10))
+def test_contexts_and_revisions(
+    steps: list[tuple[int, bool, int]], contexts: list[Context], revisions: list[Revision]
+) -> None:
+    with at_once_held():
+        play(Tables(), "contexts", [("acme", f"c{n}") for n in range(10)], steps, list(contexts))
+        play(Tables(), "revisions", [("acme", f"r{n}") for n in range(10)], steps, list(revisions))
+
+
+@contextmanager
+def at_once_held() -> Iterator[None]:
+    """Of four rows of a table, two stand ready."""
+    with pytest.MonkeyPatch.context() as change:
+        change.setattr("turngate.processors.squeezed._RECENT", 4)
+        yield
+
+
+@pytest.mark.parametrize(
+    "ref", ["tool:c/1767225600.000100", "message:a/b/1767225600.000100", "message:1", "revision:é"]
+)
+def test_a_ref_in_few_bytes_is_the_same_ref(ref: str) -> None:
+    names = RefNames()
+    held = names.hold([ref, "tool:ü", ref])
+    assert list(names.refs(held)) == [ref, "tool:ü", ref]
+    names.give_back(held)
+    assert list(names._rooms) == []
+
+
+def test_messages_in_order_take_their_own_bytes_and_eight_more() -> None:
+    names = [short(f"1767225600.{n:06}") for n in range(1_000)]
+    stack = Stack()
+    for n, name in enumerate(names):
+        stack.put(name, n.to_bytes(SEEN, "big").ljust(WIDTH, b"x"))
+    assert stack.names() == names
+    assert not stack._strays
+    for name in names[:500]:  # the oldest leave
+        assert stack.oldest()[0] == name
+        stack.pop(name)
+    assert len(stack) == len(stack._times) == 500
 
 
 def test_a_row_that_stands_ready_no_more_is_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -145,8 +238,28 @@ def test_a_row_that_stands_ready_no_more_is_the_same(monkeypatch: pytest.MonkeyP
     for key in list(rows)[::3]:
         rows[key] = replace(rows[key], final=True)
         tables.turns.put(key, rows[key])
+    untidy = dict(tables.state.entries())
+    tables.tidy()
     assert dict(tables.turns.rows) == rows
     assert len(tables.turns.rows) == 20
+    assert dict(tables.state.entries()) == untidy
+
+
+def test_at_a_tick_rows_are_put_into_fewer_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("turngate.processors.squeezed._RECENT", 4)
+    monkeypatch.setattr("turngate.processors.tables._TIDIED", 20)
+    feed = ready(D1, [ALEX], info={"kind": "direct"})
+    held, sizes = feed.engine._tables.turns.rows._held, []  # type: ignore[attr-defined]
+    for n in range(60):
+        feed.message(D1, f"{1767225600 + n}.000100")
+        feed.draft(D1, f"t{n}", trigger=ref(D1, f"{1767225600 + n}.000100"))
+    for _ in range(3):
+        sizes.append(sum(map(len, held.values())))
+        feed.tick()
+    assert sizes[0] > sizes[1] > sizes[2]
+    digest = feed.engine.state.digest()
+    feed.restart()
+    assert feed.engine.state.digest() == digest
 
 
 def test_leaves_and_audiences_that_nothing_names_do_not_pile_up(monkeypatch: pytest.MonkeyPatch) -> None:  # R-RET-4
