@@ -36,16 +36,24 @@ def test_what_is_said_becomes_known_evidence(turngate: Turngate, own_broker: Bro
             roster.until("listing for 1 workspaces")
             slack.say(room, "UALEX", "the zebra is out")
             assert slack.post(slack.queue[0], url).status == 200
-            deadline = time.monotonic() + 60
+            deadline = time.monotonic() + 90
             while len(evidence := tailed(turngate, own_broker.bootstrap, "source-evidence")) < 2:
                 assert time.monotonic() < deadline, roster.said
             slack.share(room, slack.workspace("T2", bot="UBOT2").id)
             assert slack.post(slack.queue[-1], url).status == 200
-            events.stop()
             roster.stop()
             deciding.send_signal(signal.SIGTERM)
             assert deciding.wait(30) == 0
+            own_broker.kill()
+            slack.say(room, "UALEX", "is anybody there")
+            assert slack.post(slack.queue[-1], url).status == 503  # so Slack sends it again
+            own_broker.restart()
+            while slack.post(slack.queue[-1], url).status != 200:
+                assert time.monotonic() < deadline, events.said
+            events.stop()
     assert [e["value"]["status"] for e in evidence] == ["unknown", "known"]  # type: ignore[index]
+    texts = [m["value"]["text"] for m in tailed(turngate, own_broker.bootstrap, "observed-messages")]  # type: ignore[index]
+    assert set(texts) == {"the zebra is out", "is anybody there"}
     records = [r["record"] for r in tailed(turngate, own_broker.bootstrap, "membership-refreshes")]
     assert records[-1] == "RoomChanged"
     assert set(records[:-1]) == {"MembershipPage"}
