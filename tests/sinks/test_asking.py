@@ -248,6 +248,49 @@ async def test_an_offer_is_shown_nowhere_but_in_a_direct_room(engine: Engine) ->
     assert engine.stage.slack.posts == []
 
 
+AGO = 60_000  # `freshness.destination`
+BEFORE: dict[str, tuple[list[dict[str, Any]], int]] = {
+    "a listing": ([{}], 1),
+    "one that was fresh": ([{"started_at": AGO - 500}], 1),
+    "one that was not": ([{"started_at": AGO}], 0),
+    "none": ([], 0),
+    "one that failed": ([{"error": "ratelimited"}], 0),
+    "one of two pages, the second first": ([{"page": 1, "members": [{"reader": KIM}]}, {"last": False}], 1),
+    "one that has not ended": ([{"last": False}], 0),
+    "one of less people, begun later": ([{"started_at": 10}, {"refresh": "r2", "members": [{"reader": ALEX}]}], 0),
+    "another agent's": ([{"agent": "scout"}], 0),
+    "one of another room": ([{"room": "slack:T1/C2"}], 0),
+    "a change since": ([{"started_at": 10}, {"what": "shared"}], 0),
+    "a change before": ([{"what": "shared", "at": 20}, {"started_at": 10}], 1),
+}
+
+
+@pytest.mark.parametrize(("before", "count"), BEFORE.values(), ids=BEFORE)
+async def test_a_question_is_asked_where_the_log_tells_who_was_there_when_it_was_judged(
+    stage: Stage, before: list[dict[str, Any]], count: int
+) -> None:
+    """`started_at`, `at`: milliseconds before the decision."""
+    at = now_ms() - 6_000  # what happened then is over by now
+    draft = made(TurnDrafted, at=at, agent="mesh", turn="t1", room=ROOM, renderings=[{"text": LINK}])
+    assert isinstance(draft, TurnDrafted)
+    for fields in before:
+        times = {name: at - fields[name] for name in ("started_at", "at") if name in fields}
+        if "what" in fields:
+            record = made(inputs.RoomChanged, room=ROOM, **({"at": at} | fields | times))
+            stage.log.append("membership-refreshes", b"acme", CODEC.encode(record), timestamp=at)
+        else:
+            stage.write(page(ALEX, KIM, **({"started_at": at} | fields | times)))
+    as_of = [
+        {"topic": topic, "partition": 0, "offset": end}
+        for topic, end in (("membership-refreshes", len(before)), ("turn-drafts", 1))
+    ]
+    asks = made(TurnDecided, at=at, turn="t1", agent="mesh", room=ROOM, verdict="ask", leaves_digest="", policy="1",
+                decision="d", as_of=as_of, fingerprint=turn_fingerprint(draft, LINK))  # fmt: skip
+    stage.write(draft, asks)
+    await stage.deliver()
+    assert len(stage.slack.posts) == count
+
+
 DRAFT = made(
     TurnDrafted, agent="mesh", turn="t1", room=ROOM, renderings=[{"text": "one"}, {"text": "two"}], action=REFUND
 )
