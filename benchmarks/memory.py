@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import gc
 import json
+import shutil
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
@@ -140,11 +141,12 @@ def _save(engine: Engine, file: Path) -> None:
             out.write(len(key).to_bytes(4, "big") + len(value).to_bytes(4, "big") + key + value)
 
 
-def _saved(file: Path) -> Iterator[tuple[bytes, bytes]]:
-    with file.open("rb") as saved:
-        while head := saved.read(8):
-            key = saved.read(int.from_bytes(head[:4], "big"))
-            yield key, saved.read(int.from_bytes(head[4:], "big"))
+def saved(file: Path) -> Iterator[tuple[bytes, bytes]]:
+    """The entries of a checkpoint that was written to a file."""
+    with file.open("rb") as entries:
+        while head := entries.read(8):
+            key = entries.read(int.from_bytes(head[:4], "big"))
+            yield key, entries.read(int.from_bytes(head[4:], "big"))
 
 
 def restart(messages: int, folder: Path) -> Restart:
@@ -153,7 +155,7 @@ def restart(messages: int, folder: Path) -> Restart:
     Engine(TEST_KEYS)
     gc.collect()
     empty, began, cpu = rss(), time.perf_counter(), time.process_time()
-    engine = Engine.restore(_saved(file), Engine.version, TEST_KEYS)
+    engine = Engine.restore(saved(file), Engine.version, TEST_KEYS)
     seconds, spent = time.perf_counter() - began, time.process_time() - cpu
     gc.collect()
     total = rss()
@@ -234,11 +236,13 @@ def _text(before: dict[str, str], *tables: tuple[str, ...] | Rows) -> str:
     return "\n\n".join([on, *(table(head, row) for head, row in zip(heads, rows, strict=True))])  # type: ignore[arg-type]
 
 
-def run(plan: Plan) -> tuple[str, dict[str, object]]:
-    """The report, and all of it as plain values."""
+def run(plan: Plan, keep: Path | None = None) -> tuple[str, dict[str, object]]:
+    """The report, and all of it as plain values; the checkpoint is kept in a file where one is named."""
     before = machine()
     with TemporaryDirectory() as folder:
         sizes: list[Grown] = _in_its_own_process(grown, plan, Path(folder))  # type: ignore[assignment]
+        if keep is not None:
+            shutil.copyfile(Path(folder) / "entries", keep)
         back: Restart = _in_its_own_process(restart, sizes[-1].messages, Path(folder))  # type: ignore[assignment]
     chains: list[Deep] = _in_its_own_process(deep, plan)  # type: ignore[assignment]
     found = (before, _SIZES, [_size(g) for g in sizes], _BACK, [_back(back)], _DEEP, [_deep(d) for d in chains])
@@ -261,6 +265,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--depth", type=int)
     parser.add_argument("--leaves", type=int)
     parser.add_argument("--json", type=Path, metavar="FILE", help="write every value there too")
+    parser.add_argument("--keep", type=Path, metavar="FILE", help="keep the checkpoint there, for benchmarks.restart")
     given = parser.parse_args(arguments)
     base = QUICK if given.quick else Plan()
     plan = Plan(
@@ -269,7 +274,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         depth=given.depth or base.depth,
         leaves=given.leaves or base.leaves,
     )
-    text, values = run(plan)
+    text, values = run(plan, given.keep)
     print(text)
     if given.json is not None:
         given.json.write_text(json.dumps(values, indent=1), "utf-8")

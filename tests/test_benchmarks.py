@@ -145,3 +145,17 @@ def test_the_memory_benchmark_grows_a_history_and_comes_back_from_it(tmp_path: P
     named = {d["what"] for d in values["deep"]}
     assert {"a memory of 40 leaves", "derivations, 12 deep", "amendments, 12 deep"} <= named
     assert all(d["record_bytes"] > 0 and d["draft"] > 0 for d in values["deep"])
+
+
+@pytest.mark.kafka
+def test_a_worker_comes_back_from_the_checkpoint_that_the_memory_benchmark_left(kafka: str, tmp_path: Path) -> None:
+    entries = tmp_path / "entries"
+    sizes = ("--messages", "300", "--drafts", "3", "--depth", "2", "--leaves", "20", "--keep", str(entries))
+    subprocess.run([sys.executable, "-m", "benchmarks.memory", *sizes], cwd=ROOT, timeout=240, check=True)
+    command, found = [sys.executable, "-m", "benchmarks.restart", str(entries)], []
+    for flags in (("--engine",), ("--engine", "--copies", "3"), ("--bootstrap-servers", kafka, "--copies", "3")):
+        done = subprocess.run([*command, *flags], cwd=ROOT, capture_output=True, text=True, timeout=240, check=False)
+        assert done.returncode == 0, done.stderr[-2000:]
+        found.append(json.loads(done.stdout))
+    assert found[0]["entries"] > 300
+    assert found[2]["entries"] == found[1]["entries"] > 2.5 * found[0]["entries"]
