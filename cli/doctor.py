@@ -8,11 +8,16 @@ import sys
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import typer
 
 from turngate.cli.errors import NO, Impossible, extra
 from turngate.cli.options import Connection, connects, variables
+from turngate.cli.slack_parts import SlackFile, SlackUrl, slack_api_at, slack_settings
+
+if TYPE_CHECKING:
+    from turngate.connectors.slack.installations import Installation
 
 #: Seconds in which a database must have answered.
 _PATIENCE = 5
@@ -29,15 +34,16 @@ class Finding:
 
 
 @connects(log=True, postgres=True, keys=True)
-def doctor(connection: Connection) -> None:
+def doctor(connection: Connection, *, slack_file: SlackFile = None, slack_api: SlackUrl = None) -> None:
     """Say what can be reached, what is misconfigured, and what to do about it. Exit code 1: something is not right.
 
-    It looks at the settings, the broker and its topics, the schema registry, Postgres, or at an embedded log, and at
-    the keys. It only reads, and never shows a password or a key.
+    It looks at the settings, the broker and its topics, the schema registry, Postgres, or at an embedded log, at the
+    keys, and at each Slack workspace. It only reads, and never shows a password, a key or a token.
 
     Example:  turngate doctor --bootstrap-servers broker:9092 --registry-url https://registry:8081
     """
     findings = [*misspelled(os.environ), *_looked_at(connection), _found("keys", lambda: _keys(connection), _NO_KEYS)]
+    findings += _slack(slack_file, slack_api)
     for finding in findings:
         typer.echo(_line(finding))
     if any(finding.fine is False for finding in findings):
@@ -128,6 +134,31 @@ def _keys(connection: Connection) -> str | None:
         return None
     tenants = sorted(keys.secrets[keys.current])
     return f"key {keys.current} is current, for {'every tenant' if '*' in tenants else ', '.join(tenants)}"
+
+
+def _slack(slack_file: Path | None, slack_api: str | None) -> Iterator[Finding]:
+    """Each workspace of the Slack file, if there is one."""
+    from turngate.connectors.slack.installations import installations_file
+    from turngate.streams.log import LogError
+
+    try:
+        if installations_file(slack_file) is None and not os.environ.get("TURNGATE_SLACK"):
+            return
+        installations, _, url = slack_settings(slack_file, slack_api)
+        found = asyncio.run(_workspaces(list(installations), url))
+    except (LogError, Impossible) as error:
+        yield Finding("Slack", False, str(error))
+        return
+    for home, wrong in found:
+        fine = f"{home.account} speaks for agent {home.agent} of {home.tenant}"
+        yield Finding(f"Slack {home.team}", wrong is None, fine if wrong is None else wrong)
+
+
+async def _workspaces(homes: list[Installation], url: str) -> list[tuple[Installation, str | None]]:
+    from turngate.connectors.slack.installing import wrong
+
+    async with slack_api_at(url) as api:
+        return [(home, await wrong(api, home)) for home in homes]
 
 
 def misspelled(environment: Mapping[str, str]) -> Iterator[Finding]:

@@ -82,6 +82,12 @@ class SlackApi:
                 self._blocked[place] = time.monotonic() + failed.wait
             raise
 
+    async def identity(self, installation: Installation) -> tuple[dict[str, Any], frozenset[str]]:
+        """Whose a token is, and its scopes, as Slack says them. Raises `CallFailed`."""
+        answer, headers = await self._answered(installation.token, "auth.test", {})
+        scopes = str(headers.get("X-OAuth-Scopes", ""))
+        return answer, frozenset(scope.strip() for scope in scopes.split(",") if scope.strip())
+
     async def authorize(self, app: App, **args: object) -> dict[str, Any]:
         """The answer to `oauth.v2.access`, for a code or a refresh token. Raises `CallFailed`; each is good once."""
         if app.client_id is None or app.client_secret is None:
@@ -102,6 +108,11 @@ class SlackApi:
         return self._session
 
     async def _asked(self, token: str, method: str, args: Mapping[str, object]) -> dict[str, Any]:
+        return (await self._answered(token, method, args))[0]
+
+    async def _answered(
+        self, token: str, method: str, args: Mapping[str, object]
+    ) -> tuple[dict[str, Any], Mapping[str, Any]]:
         client = self._client(token)
         write = method in _WRITING | _FORMS
         given = {name: value for name, value in args.items() if value is not None}
@@ -122,7 +133,7 @@ class SlackApi:
             raise CallFailed(method, code, done=write) from None
         if not isinstance(answer.data, dict) or answer.data.get("ok") is not True:
             raise CallFailed(method, "no_answer", done=write)
-        return answer.data
+        return answer.data, answer.headers
 
     def _client(self, token: str) -> AsyncWebClient:
         client = self._clients.get(token)

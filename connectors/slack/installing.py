@@ -61,6 +61,25 @@ def opened(apps: Mapping[str, App], state: str, now: float | None = None) -> dic
     raise NotInstalled("this link is not good, or not any more; ask for another one")
 
 
+async def wrong(api: SlackApi, home: Installation) -> str | None:
+    """What is not right about an installation, in words; None where its token is whose the file says, with all scopes.
+
+    Without `commands` and `team:read` all else works.
+    """
+    try:
+        answer, scopes = await api.identity(home)
+    except CallFailed as failed:
+        return f"Slack does not know its token: {failed}"
+    if answer.get("user_id") != home.bot_user:
+        return "its token is another account's than bot_user says"
+    if answer.get("is_enterprise_install") is not True and answer.get("team_id") != home.team:
+        return "its token is another workspace's"
+    if answer.get("enterprise_id") != home.enterprise:
+        return "its enterprise is another than Slack says, so who is of the organisation is not known"
+    missing = [scope for scope in SCOPES if scope not in scopes and scope not in ("commands", "team:read")]
+    return f"its token lacks {', '.join(missing)}: see docs/slack.md, and install it again" if missing else None
+
+
 class Installer:
     """Finishes what `link` began, and writes it to the Slack file."""
 

@@ -13,6 +13,7 @@ from tests.cli.conftest import POLICY, Turngate, written
 from tests.cli.slack_commands import running, slack_file
 from tests.slack import Slack, Workspace
 from turngate.cli.files import now
+from turngate.connectors.slack.installing import SCOPES
 
 
 @pytest.fixture
@@ -128,3 +129,26 @@ def test_a_link_to_install_with(turngate: Turngate, acme: Workspace, tmp_path: P
     assert shown.stdout.startswith("https://slack.com/oauth/v2/authorize?client_id=1.2&scope=channels%3Aread%2C")
     assert "s3cr3t" not in shown.stdout
     assert turngate(*words, "--app", "A1", "--slack-file", file, "--tenant", "Not one").exit_code == 2
+
+
+def test_the_doctor_looks_at_each_workspace(turngate: Turngate, slack: Slack, acme: Workspace, tmp_path: Path) -> None:
+    acme.scopes = ",".join(SCOPES)
+    other, third = slack.workspace("T2", bot="UBOT2"), slack.workspace("T3", bot="UBOT3", enterprise="E1")
+    other.scopes = "channels:read,chat:write"
+    third.scopes = acme.scopes
+    log, file = tmp_path / "log", slack_file(tmp_path / "slack.json", acme, other, third)
+    assert turngate("send", written(tmp_path / "policy", POLICY, at=now()), "--log", log).exit_code == 0
+    words = ("doctor", "--log", log, "--slack-file", file, "--slack-api", slack.url)
+    shown = turngate(*words)
+    assert shown.exit_code == 1
+    assert "ok   Slack T1: slack:T1/UBOT speaks for agent mesh of acme\n" in shown.stdout
+    assert "FAIL Slack T2: its token lacks groups:read, im:read, " in shown.stdout
+    assert "FAIL Slack T3: its enterprise is another than Slack says" in shown.stdout
+    assert acme.token not in shown.stdout
+    acme.installed, other.bot = False, "UOTHER"
+    shown = turngate(*words)
+    assert "FAIL Slack T1: Slack does not know its token: auth.test: account_inactive\n" in shown.stdout
+    assert "FAIL Slack T2: its token is another account's than bot_user says\n" in shown.stdout
+    assert "Slack" not in turngate("doctor", "--log", log).stdout
+    file.chmod(0o644)
+    assert "FAIL Slack: Slack file" in turngate(*words).stdout

@@ -68,8 +68,9 @@ class Workspace:
     org_wide: bool = False
     users: dict[str, User] = field(default_factory=dict)
     installed: bool = True
-    #: The bot token of the installation.
+    #: The bot token of the installation, and what it may do, in the header of every answer.
     token: str = ""
+    scopes: str = ""
 
     def __post_init__(self) -> None:
         self.token = self.token or f"xoxb-{self.enterprise if self.org_wide else self.id}-{self.app}"

@@ -223,7 +223,10 @@ class Slack(World):
             body |= {} if body["ok"] else {"error": "invalid_auth"}
         else:
             body = self._methods.answer(method, token, args)
-        return web.json_response(body) if fault is None else await self._done(request, Fault(fault), body)
+        if fault is not None:
+            return await self._done(request, Fault(fault), body)
+        scopes = self.workspaces[call.team].scopes if call.team else ""
+        return web.json_response(body, headers={"X-OAuth-Scopes": scopes})
 
     def _known(self, method: str, token: str | None, args: Json) -> Call:
         try:
