@@ -135,8 +135,12 @@ class SqueezedRows(Rows[V]):
 
     def write(self, key: Key) -> bytes:
         """A row as its entry holds it."""
-        row, held = self._ready.get(key), self._held.get(key, b"")
-        if row is None and held.startswith(_JSON):
+        row = self._ready.get(key)
+        if row is not None and key not in self._held and self._ref_field is not None:
+            self._hold(key, row)  # which it would be soon: so it is written once for both
+            self._new -= 1
+        held = self._held.get(key, b"")
+        if held.startswith(_JSON):
             return held
         return self._squeeze.plain(self._release(key[0], held) if row is None else row)
 
