@@ -37,7 +37,7 @@ def scenarios(
     """
     from turngate.streams.scenarios.document import find, load
     from turngate.streams.scenarios.errors import ScenarioError
-    from turngate.streams.scenarios.running import run
+    from turngate.streams.scenarios.running import run_all
 
     picked: list[Scenario] = []
     broken = passed = failed = 0
@@ -54,8 +54,7 @@ def scenarios(
         raise Impossible(f"no scenario there is about {rules}; rules are named R-AUD or R-AUD-2")
     with ExitStack() as stack:
         backend = _kafka(connection, stack) if kafka else _local()
-        for scenario in picked:
-            failure = run(scenario, backend)
+        for scenario, failure in zip(picked, run_all(picked, backend), strict=True):
             passed, failed = passed + (failure is None), failed + (failure is not None)
             _say(scenario, failed=failure is not None)
             for line in () if failure is None else failure.lines():

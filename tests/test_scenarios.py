@@ -8,7 +8,7 @@ import pytest
 
 from turngate.streams.scenarios.document import load
 from turngate.streams.scenarios.local import LocalBackend
-from turngate.streams.scenarios.running import run
+from turngate.streams.scenarios.running import run, run_all
 
 FOLDER = Path(__file__).parent / "scenarios"
 FILES = sorted(FOLDER.glob("*.yaml"))
@@ -34,8 +34,7 @@ def test_every_scenario_holds_through_the_worker_on_a_broker(kafka: str, monkeyp
     monkeypatch.setenv("TURNGATE_TEST_TIME", "1")
     failed = []
     with KafkaBackend(KafkaSettings.read(kafka)) as backend:
-        for path in FILES:
-            failure = run(load(path), backend)
+        for path, failure in zip(FILES, run_all([load(path) for path in FILES], backend), strict=True):
             if failure is not None:
                 failed += [path.stem, *failure.lines()]
     assert not failed, "\n".join(["", *failed])

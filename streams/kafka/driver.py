@@ -57,6 +57,7 @@ class KafkaDriver:
         self._restore = restore
         self._sent: dict[int, dict[str, int]] = {}
         self._read: dict[TopicPartition, int] = {}
+        self._reading = asyncio.Lock()
 
     async def __aenter__(self) -> Self:
         """Returns when the worker owns every partition."""
@@ -136,7 +137,11 @@ class KafkaDriver:
         """
         places = {TopicPartition(self.prefix + topic, partition): topic for topic in topics}
         ends = await self._side.end_offsets(list(places))
-        behind = {place for place in places if ends[place] > self._read.get(place, 0)}
+        async with self._reading:
+            return await self._up_to({p: end for p, end in ends.items() if end > self._read.get(p, 0)}, places)
+
+    async def _up_to(self, ends: dict[TopicPartition, int], topics: dict[TopicPartition, str]) -> list[Message]:
+        behind = set(ends)
         self._reader.assign(list(behind))
         for place in behind:
             self._reader.seek(place, self._read.get(place, 0))
@@ -144,10 +149,10 @@ class KafkaDriver:
         deadline = time.monotonic() + PATIENCE
         while behind:
             if time.monotonic() > deadline:
-                raise LogError(f"partition {partition}: what was committed was not read within {PATIENCE:.0f} s")
+                raise LogError(f"what was committed was not read within {PATIENCE:.0f} s")
             for place, records in (await self._reader.getmany(*behind, timeout_ms=20)).items():
                 out += [
-                    Message(places[place], r.partition, r.offset, r.timestamp, r.key, r.value, tuple(r.headers))
+                    Message(topics[place], r.partition, r.offset, r.timestamp, r.key, r.value, tuple(r.headers))
                     for r in records
                 ]
             for place in list(behind):

@@ -35,7 +35,9 @@ class Session(Protocol):
 
 
 class Backend(Protocol):
-    """A runtime that scenarios run on."""
+    """A runtime that scenarios run on. `at_once`: how many sessions may be open at a time, each in a thread."""
+
+    at_once: int
 
     def session(self) -> AbstractContextManager[Session]:
         """A session for one scenario. Raises `turngate.streams.log.LogError` where there is none to be had."""

@@ -1,7 +1,7 @@
 """Decides how scenarios run on a broker: each in a partition of its own, under the worker, with simulated time.
 
-Topics have a prefix of their own and go away at the end. Several scenarios share a set of topics and a worker, one
-after the other, until its partitions are used up.
+Topics have a prefix of their own and go away at the end. Several scenarios share a set of topics and a worker, until
+its partitions are used up. Nearly all of a scenario's time is waiting, so several run at once.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import asyncio
 import threading
 from collections.abc import Callable, Coroutine, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import partial
 from types import TracebackType
 from typing import Any, Self, TypeVar
@@ -32,11 +33,26 @@ _RESTORE = partial(Engine.restore, keys=TEST_KEYS)
 _PARTITIONS = 16
 
 
+@dataclass(slots=True)
+class _Shared:
+    """A set of topics and a worker: partitions that have seen nothing, and how many sessions are open."""
+
+    driver: KafkaDriver
+    free: list[int]
+    open: int = 0
+
+    @property
+    def done(self) -> bool:
+        return not self.free and self.open == 0
+
+
 class KafkaBackend:
     """A broker on this machine; a context manager.
 
     Raises `LogError` unless time may be simulated (`TURNGATE_TEST_TIME=1`, loopback), or where it does not answer.
     """
+
+    at_once = 8
 
     def __init__(self, settings: KafkaSettings, partitions: int = _PARTITIONS) -> None:
         allow_create_time(settings)
@@ -44,8 +60,8 @@ class KafkaBackend:
         self._partitions = partitions
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="scenarios-on-kafka", daemon=True)
-        self._driver: KafkaDriver | None = None
-        self._free: list[int] = []
+        self._shared: list[_Shared] = []
+        self._lock = threading.Lock()
 
     def __enter__(self) -> Self:
         self._thread.start()
@@ -53,7 +69,8 @@ class KafkaBackend:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         try:
-            self._put_away()
+            for shared in self._shared:
+                self._run(shared.driver.__aexit__(None, None, None))
         finally:
             self._loop.call_soon_threadsafe(self._loop.stop)
             self._thread.join()
@@ -61,18 +78,24 @@ class KafkaBackend:
 
     @contextmanager
     def session(self) -> Iterator[Session]:
-        """The next partition that has seen nothing."""
-        if not self._free:
-            self._put_away()
-            self._driver = self._run(_started(self._settings, self._partitions))
-            self._free = list(range(self._partitions))
-        assert self._driver is not None
-        yield _KafkaSession(self._driver, self._free.pop(0), self._run)
-
-    def _put_away(self) -> None:
-        driver, self._driver = self._driver, None
-        if driver is not None:
-            self._run(driver.__aexit__(None, None, None))
+        """The next partition that has seen nothing; from any thread."""
+        with self._lock:
+            if not self._shared or not self._shared[-1].free:
+                driver = self._run(_started(self._settings, self._partitions))
+                self._shared.append(_Shared(driver, list(range(self._partitions))))
+            shared = self._shared[-1]
+            partition = shared.free.pop(0)
+            shared.open += 1
+        try:
+            yield _KafkaSession(shared.driver, partition, self._run)
+        finally:
+            with self._lock:
+                shared.open -= 1
+                used_up = shared.done
+                if used_up:
+                    self._shared.remove(shared)
+            if used_up:
+                self._run(shared.driver.__aexit__(None, None, None))
 
     def _run(self, work: Coroutine[Any, Any, T]) -> T:
         try:
@@ -90,7 +113,7 @@ async def _started(settings: KafkaSettings, partitions: int) -> KafkaDriver:
 async def _sent(driver: KafkaDriver, partition: int, records: Sequence[Incoming]) -> list[Message]:
     for r in records:
         await driver.send(r.topic, r.key, r.value, r.timestamp, partition=partition)
-        await driver.applied()
+        await driver.applied(partition)
     return await driver.outputs(partition)
 
 

@@ -31,6 +31,8 @@ class LocalSession:
 class LocalBackend:
     """The embedded runtime."""
 
+    at_once = 1
+
     @contextmanager
     def session(self) -> Iterator[Session]:
         """A new log in memory."""

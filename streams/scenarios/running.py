@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -72,6 +73,15 @@ def run(scenario: Scenario, backend: Backend, codec: Codec | None = None) -> Fai
             if failure is not None:
                 return failure
     return None
+
+
+def run_all(scenarios: Sequence[Scenario], backend: Backend) -> Iterator[Failure | None]:
+    """As `run`, of each scenario in order; as many at once as the backend likes."""
+    if backend.at_once == 1:
+        yield from (run(scenario, backend) for scenario in scenarios)
+        return
+    with ThreadPoolExecutor(backend.at_once) as pool:
+        yield from pool.map(lambda scenario: run(scenario, backend), scenarios)
 
 
 def _publish(state: _Run) -> None:
