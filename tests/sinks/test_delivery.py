@@ -118,7 +118,9 @@ async def test_a_room_that_changed_a_moment_ago_is_listed_again_when_that_is_ove
     stage.write(changed.model_copy(update={"at": now_ms() + 30_000}))  # and one that is not over in time
     stage.authorize("t2", valid_until=now_ms() + 300)
     await stage.deliver()
-    assert stage.outcomes()["t2"] == ("withheld", "destination_unknown")
+    status, *codes = stage.outcomes()["t2"]
+    assert status == "withheld"
+    assert "destination_unknown" in codes
 
 
 CHANGED: dict[str, Any] = {
@@ -245,8 +247,9 @@ async def test_a_limit_alone_delays_a_turn(stage: Stage) -> None:
 
 
 async def test_a_limit_beyond_the_turns_end_is_a_failure(stage: Stage) -> None:
+    stage.slack.retry_after = 100
     stage.slack.fail("chat.postMessage", Fault.RATE_LIMITED)
-    stage.authorize("t1", valid_until=now_ms() + 900)
+    stage.authorize("t1")
     await stage.deliver()
     assert (stage.said(), stage.outcomes()) == ([], {"t1": ("failed", "rate_limited")})
 
@@ -275,7 +278,7 @@ async def test_a_text_that_slack_would_cut_is_not_sent_at_all(stage: Stage) -> N
 
 
 async def test_a_slack_that_is_not_there_sends_nothing_and_leaves_nothing_uncertain(stage: Stage) -> None:
-    stage.authorize("t1", destination="public", valid_until=now_ms() + 1500)
+    stage.authorize("t1", destination="public", valid_until=now_ms() + 2500)
     await stage.deliver(url=f"http://127.0.0.1:{free_port()}/api/")
     assert stage.outcomes() == {"t1": ("failed", "connector_unreachable")}
 
@@ -309,7 +312,8 @@ ACTED: dict[str, tuple[list[str], list[str]]] = {
 async def test_the_text_of_an_action_is_said_when_that_is_done(
     stage: Stage, statuses: list[str], said: list[str]
 ) -> None:
-    stage.authorize("t1", action={"operation": "crm.refund"}, valid_until=now_ms() + 400)
+    valid = 60_000 if said else 400
+    stage.authorize("t1", action={"operation": "crm.refund"}, valid_until=now_ms() + valid)
     for status in statuses:
         stage.write(made(TurnDelivered, at=now_ms(), turn="t1", room=ROOM, status=status))
     stage.authorize("t2")  # does not wait for it
