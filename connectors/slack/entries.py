@@ -39,6 +39,9 @@ SYSTEM = frozenset(
     | {"channel_posting_permissions", "ekm_access_denied", "joiner_notification", "joiner_notification_for_inviter"}
     | {"channel_canvas_updated", "sh_room_created", "huddle_thread", "tombstone"}
 )
+#: Of these, what holds nobody else's words. A topic, say, is what somebody wrote (R-TNT-2).
+_SLACKS_WORDS = frozenset(JOINS | LEAVES | CHANGES.keys())
+_MISTRUSTED = (MemberKind.EXTERNAL, MemberKind.BOT)
 BOTS = frozenset({"bot_message", "slackbot_response", "assistant_app_thread"})
 #: Entries that stand for something that no longer can be read.
 GONE = "tombstone"
@@ -86,14 +89,14 @@ def events_of(entry: dict[str, Any], conversation: str, scene: Scene, last: int)
     if subtype in (CHANGED, DELETED):
         yield from _logged(entry, subtype, room, at, scene)
         return
-    if subtype == GONE or entry.get("hidden") is True:
-        yield _deleted(room, entry["ts"], at, scene)
-        return
     if subtype in JOINS or subtype in LEAVES:
         yield _membership(entry, room, at, scene)
     elif subtype is not None and subtype in CHANGES:
         yield scene.event("RoomChanged", at, "membership-refreshes", room=room, what=CHANGES[subtype])
-    yield from _observed(entry, room, at, scene, last)
+    if subtype == GONE or entry.get("hidden") is True:
+        yield _deleted(room, entry["ts"], at, scene)
+    else:
+        yield from _observed(entry, room, at, scene, last)
 
 
 def author_team(entry: dict[str, Any], own: str) -> str | None:
@@ -151,13 +154,14 @@ def _author(entry: dict[str, Any], scene: Scene) -> tuple[str | None, AuthorKind
     account = None if user is None else scene.accounts.of(user, author_team(entry, scene.accounts.team))
     if account is not None and account.kind is MemberKind.SELF:
         return account.reader, AuthorKind.SELF
-    if subtype in SYSTEM:
-        return None, AuthorKind.SYSTEM
-    bot = entry.get("bot_id")
-    if bot not in (None, "") and not is_id(bot):
+    bot = None if entry.get("bot_id") == "" else entry.get("bot_id")
+    if bot is not None and not is_id(bot):
         raise EntryError("bot_id is no id of Slack's")
-    if bot not in (None, "") or subtype in BOTS or (account is not None and account.kind is MemberKind.BOT):
-        return (account.reader if account else scene.accounts.reader(bot) if bot else None), AuthorKind.BOT
+    mistrusted = bot is not None or (account is not None and account.kind in _MISTRUSTED)
+    if subtype in _SLACKS_WORDS or (subtype in SYSTEM and not mistrusted):
+        return None, AuthorKind.SYSTEM
+    if bot is not None or subtype in BOTS or (account is not None and account.kind is MemberKind.BOT):
+        return (account.reader if account else scene.accounts.reader(bot) if bot is not None else None), AuthorKind.BOT
     if account is None:
         return None, AuthorKind.EXTERNAL
     return account.reader, AuthorKind.EXTERNAL if account.kind is MemberKind.EXTERNAL else AuthorKind.PERSON

@@ -25,6 +25,8 @@ from turngate.schemas.shapes import MemberKind
 #: The one event that is an observation. An `app_mention` is told of the same message, perhaps without what it embeds,
 #: and the engine takes the first that it is told.
 MESSAGE = "message"
+#: Counts the replies of a message; these come by themselves.
+REPLIED = "message_replied"
 _MEMBERSHIP: MappingProxyType[str, str] = MappingProxyType(
     {"member_joined_channel": "joined", "member_left_channel": "left"}
 )
@@ -128,7 +130,7 @@ def _records(
 
 
 def _of_message(event: Mapping[str, Any], scene: Scene) -> Iterator[RoomEvent]:
-    if event.get("subtype") == "message_replied":  # counts replies; these come by themselves
+    if event.get("subtype") == REPLIED:
         return
     conversation = _conversation(event)
     if conversation is None:
@@ -160,10 +162,13 @@ def _certain(made: RoomEvent, home: Installation, directory: Directory) -> RoomE
     """A join or leave, where it is known under which id the account is listed.
 
     An account of an organisation has the id that `users.info` gives it, which an event does not tell. A leave under
-    another id would leave a reader in the room who is not there any more.
+    another id would leave a reader in the room who is not there any more. While the agent's own account was not in a
+    room nothing was told of it, and of its leaving Slack does not always tell.
     """
-    if made.record != "MembershipChanged" or made.fields["kind"] == MemberKind.SELF.value:
+    if made.record != "MembershipChanged":
         return made
+    if made.fields["kind"] == MemberKind.SELF.value:
+        return _void(made, f"the agent's account {made.fields['change']}")
     user = str(made.fields["reader"]).partition("/")[2]
     known = directory.account(home, user)
     if known is not None and known.reader == made.fields["reader"]:
@@ -171,8 +176,11 @@ def _certain(made: RoomEvent, home: Installation, directory: Directory) -> RoomE
         return RoomEvent(made.record, made.at, made.topic, {**made.fields, "workspaces": workspaces})
     if home.enterprise is None and known is None:
         return made
+    return _void(made, f"somebody {made.fields['change']} whose id is not known yet")
+
+
+def _void(made: RoomEvent, what: str) -> RoomEvent:
     fields = {name: made.fields[name] for name in ("tenant", "at", "agent", "room")}
-    what = f"somebody {made.fields['change']} whose id is not known yet"
     return RoomEvent("RoomChanged", made.at, made.topic, {**fields, "what": what})
 
 

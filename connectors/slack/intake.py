@@ -15,8 +15,8 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from turngate.connectors.slack.directory import Directory
-from turngate.connectors.slack.entries import CHANGED, DELETED
-from turngate.connectors.slack.events import MESSAGE, MISSED, account_of, everything, translate
+from turngate.connectors.slack.entries import CHANGED, DELETED, GONE
+from turngate.connectors.slack.events import MESSAGE, MISSED, REPLIED, account_of, everything, translate
 from turngate.connectors.slack.installations import Installation, Installations
 from turngate.schemas.inputs import Record
 from turngate.streams.log import LogError
@@ -25,6 +25,8 @@ from turngate.streams.log import LogError
 REMEMBERED, ACKNOWLEDGED_WITHIN = 900.0, 2.5
 #: Envelopes that are remembered; of more, the oldest are forgotten.
 MOST = 200_000
+#: Events that tell of a message, and are none; they may have its timestamp.
+_ABOUT_ANOTHER = (CHANGED, DELETED, GONE, REPLIED)
 
 Append = Callable[[Sequence[Record]], Awaitable[None]]
 Key = tuple[str, ...]
@@ -128,5 +130,5 @@ def _keys(envelope: Mapping[str, Any], home: Installation) -> Iterator[Key]:
     if isinstance(event, dict) and event.get("type") == MESSAGE:
         channel, ts, subtype = event.get("channel"), event.get("ts"), event.get("subtype")
         if isinstance(channel, str) and isinstance(ts, str):
-            log_entry = str(subtype) if subtype in (CHANGED, DELETED) else ""
-            yield ("message", home.app, home.team, channel, ts, log_entry)
+            about = str(subtype) if subtype in _ABOUT_ANOTHER or event.get("hidden") is True else ""
+            yield ("message", home.app, home.team, channel, ts, about)

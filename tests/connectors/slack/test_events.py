@@ -117,6 +117,10 @@ def test_threads_and_broadcasts(scene: Scene) -> None:
         ({"user": "USLACKBOT"}, "slack:T1/USLACKBOT", "bot"),
         ({"user": "UBOT", "bot_id": "BBOT"}, "slack:T1/UBOT", "self"),
         ({"user": "UALEX", "subtype": "channel_topic"}, None, "system"),
+        ({"user": "UEVE", "team": "T2", "subtype": "channel_topic"}, "slack:T2/UEVE", "external"),  # whose words it has
+        ({"bot_id": "B1", "subtype": "channel_purpose"}, "slack:T1/B1", "bot"),
+        ({"user": "USLACKBOT", "subtype": "reminder_add"}, "slack:T1/USLACKBOT", "bot"),
+        ({"user": "UEVE", "team": "T2", "subtype": "channel_join"}, None, "system"),
         ({}, None, "external"),
     ],
 )
@@ -186,6 +190,14 @@ def test_an_edit_into_a_tombstone_is_a_deletion(scene: Scene) -> None:
     assert isinstance(scene.one(), MessageDeleted)
 
 
+@pytest.mark.parametrize("subtype", ["channel_convert_to_private", "channel_join"])
+def test_what_happens_to_a_room_counts_where_its_message_is_hidden(scene: Scene, subtype: str) -> None:
+    event = {"type": "message", "subtype": subtype, "channel": "C1", "user": "UBO", "ts": "1700000000.000100"}
+    changed, gone = scene.tell({**event, "hidden": True})
+    assert isinstance(changed, RoomChanged | MembershipChanged)
+    assert isinstance(gone, MessageDeleted)
+
+
 def test_a_share_quotes_what_it_shares(scene: Scene) -> None:
     shared = {"is_share": True, "channel_id": "D9", "ts": "1700000000.000100", "channel_team": "T1"}
     scene.world.say(scene.room, "UALEX", "look", attachments=[shared])
@@ -234,11 +246,14 @@ def test_who_was_listed_joins_as_what_it_was_listed_as(scene: Scene) -> None:
 
 
 def test_the_agents_own_account_comes_and_goes(scene: Scene) -> None:
-    scene.room.members.remove("UBOT")
+    scene.world.leave(scene.room, "UBOT", told=False)  # Slack does not always tell of it
+    scene.world.leave(scene.room, "UALEX")
+    scene.world.convert(scene.room, private=True)
+    assert scene.records() == []  # of all this
     scene.world.join(scene.room, "UBOT")
     joined = scene.one()
-    assert isinstance(joined, MembershipChanged)
-    assert (joined.reader, joined.kind.value) == ("slack:T1/UBOT", "self")
+    assert isinstance(joined, RoomChanged)
+    assert (joined.room, joined.what) == (C1, "the agent's account joined")
     scene.world.leave(scene.room, "UBOT")
     left = scene.one()
     assert isinstance(left, RoomChanged)

@@ -212,6 +212,17 @@ async def test_edits_and_deletions_are_not_taken_for_their_message(
     assert [type(r).__name__ for r in log.records] == [*["MessageObserved"] * 3, "MessageDeleted"]
 
 
+@pytest.mark.parametrize("about", [{"subtype": "tombstone"}, {"hidden": True}, {"subtype": "message_replied"}])
+async def test_what_tells_of_a_message_under_its_own_timestamp_is_not_taken_for_it(
+    taking: Intake, log: Log, message: dict[str, Any], about: dict[str, Any]
+) -> None:
+    of_it = message | {"event_id": "Ev9", "event": message["event"] | about}
+    for envelope in (of_it, message, of_it) if "message_replied" in about.values() else (message, of_it, of_it):
+        await taking.take("A1", envelope)
+    gone = [] if "message_replied" in about.values() else ["MessageDeleted"]
+    assert [type(r).__name__ for r in log.records] == ["MessageObserved", *gone]
+
+
 @pytest.mark.parametrize("seed", range(5))
 async def test_whatever_the_order_the_repetitions_and_the_faults_the_records_are_the_same(
     slack: Slack, acme: Workspace, installations: Installations, seed: int
