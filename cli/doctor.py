@@ -5,22 +5,28 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
+from itertools import chain, islice
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from turngate.cli.errors import NO, Impossible, extra
+from turngate.cli.files import now
 from turngate.cli.options import Connection, connects, variables
 from turngate.cli.slack_parts import SlackFile, SlackUrl, slack_api_at, slack_settings
 
 if TYPE_CHECKING:
     from turngate.connectors.slack.installations import Installation
+    from turngate.schemas.inputs import Record
 
 #: Seconds in which a database must have answered.
 _PATIENCE = 5
+#: Milliseconds of the log that are read for what bots cost, and rooms that are named.
+_DAY, _MOST = 86_400_000, 5
 _NO_KEYS = "none, so nobody is offered to share; make some with `turngate keys new FILE`"
 
 
@@ -34,7 +40,15 @@ class Finding:
 
 
 @connects(log=True, postgres=True, keys=True)
-def doctor(connection: Connection, *, slack_file: SlackFile = None, slack_api: SlackUrl = None) -> None:
+def doctor(
+    connection: Connection,
+    *,
+    slack_file: SlackFile = None,
+    slack_api: SlackUrl = None,
+    bots: Annotated[
+        bool, typer.Option("--bots", help="Also read the last day, for the bots that cost the most refusals.")
+    ] = False,
+) -> None:
     """Say what can be reached, what is misconfigured, and what to do about it. Exit code 1: something is not right.
 
     It looks at the settings, the broker and its topics, the schema registry, Postgres, or at an embedded log, at the
@@ -44,6 +58,7 @@ def doctor(connection: Connection, *, slack_file: SlackFile = None, slack_api: S
     """
     findings = [*misspelled(os.environ), *_looked_at(connection), _found("keys", lambda: _keys(connection), _NO_KEYS)]
     findings += _slack(slack_file, slack_api)
+    findings += _bots(connection) if bots else []
     for finding in findings:
         typer.echo(_line(finding))
     if any(finding.fine is False for finding in findings):
@@ -159,6 +174,55 @@ async def _workspaces(homes: list[Installation], url: str) -> list[tuple[Install
 
     async with slack_api_at(url) as api:
         return [(home, await wrong(api, home)) for home in homes]
+
+
+def _bots(connection: Connection) -> list[Finding]:
+    """What `trusted_bots` would change in the rooms with the most refusals (R-ROOM-7)."""
+    from turngate.streams.bots import TOPICS, BotCosts
+    from turngate.streams.log import LogError
+
+    found = BotCosts()
+
+    async def read() -> None:
+        for topic in TOPICS:
+            async for record in _records(connection, topic, 0 if topic == "policies" else now() - _DAY):
+                found.learn(record)
+
+    try:
+        asyncio.run(read())
+    except (LogError, Impossible) as error:
+        return [Finding("bots", False, str(error))]
+    said = [
+        f"{cost.room}: {cost.refused} turns refused for who reads it; of these {cost.would_pass} pass for agent "
+        f"{cost.agent} of {cost.tenant} if trusted_bots lists {', '.join(cost.bots)}"
+        for cost in islice(found.costs(), _MOST)
+    ]
+    said = said or ["in no room with one was a turn refused for who reads it"]
+    return [Finding("bots", None, words) for words in said]
+
+
+async def _records(connection: Connection, topic: str, since: int) -> AsyncIterator[Record]:
+    """What can be read of a topic from a time (ms) on, up to where it ends now."""
+    from turngate.schemas.codec import Codec, Undecodable
+    from turngate.streams.local_log import LocalLog
+
+    path = connection.log_file()
+    if path is None:
+        with extra("kafka"):
+            from turngate.streams.kafka.reading import Start, follow
+            from turngate.streams.kafka.registry import RegistryIds
+        registry = connection.registry()
+        codec = Codec() if registry is None else Codec(await asyncio.to_thread(RegistryIds, registry))
+        async for message in follow(connection.kafka(), topic, Start(time=since), forever=False):
+            with suppress(Undecodable):
+                yield codec.decode(message.value)
+        return
+    embedded = Codec()
+    with LocalLog(path, read_only=True) as log:
+        for message in chain.from_iterable(log.scan(topic, partition) for partition in range(log.partitions)):
+            if message.timestamp >= since:
+                with suppress(Undecodable):
+                    yield embedded.decode(message.value)
 
 
 def misspelled(environment: Mapping[str, str]) -> Iterator[Finding]:

@@ -6,7 +6,8 @@ import json
 import re
 from pathlib import Path
 
-from tests.cli.conftest import DAY, Turngate, written
+from tests.cli.conftest import DAY, DRAFT, MESSAGE, POLICY, Line, Turngate, written
+from turngate.cli.files import now
 
 NO_KEYS = "-    keys: none, so nobody is offered to share; make some with `turngate keys new FILE`"
 
@@ -87,3 +88,24 @@ def test_keys_are_told_by_their_id_and_never_shown(turngate: Turngate, tmp_path:
     loose = turngate("doctor", "--log", tmp_path / "log", "--keys-file", tmp_path / "keys")
     assert loose.exit_code == 1
     assert f"FAIL keys: keys file {tmp_path / 'keys'}: others may use it (mode 644): chmod 600" in loose.stdout
+
+
+def test_what_bots_cost(turngate: Turngate, tmp_path: Path) -> None:  # R-ROOM-7
+    began, rooms = now(), ("slack:T1/LOUD", "slack:T1/QUIET")
+    listings: list[Line] = []
+    for room, bots in zip(rooms, (["slack:T1/UAPP"], []), strict=True):
+        members = [{"reader": "slack:T1/UALEX"}, *({"reader": bot, "kind": "bot"} for bot in bots)]
+        info = {"kind": "channel", "visibility": "workspace", "workspaces": ["slack:T1"]}
+        page = {"agent": "mesh", "room": room, "refresh": room, "page": 0, "last": True, "started_at": began}
+        listings.append(("MembershipPage", {**page, "info": info, "members": members}))
+    messages: list[Line] = [("MessageObserved", MESSAGE[1] | {"room": r, "message": f"{r}/1"}) for r in rooms]
+    refs = [f"message:{room}/1" for room in rooms]
+    draft = DRAFT[1] | {"room": rooms[0], "trigger": refs[0], "exposed": refs[1:]}
+    day = written(tmp_path / "day", POLICY, *listings, *messages, ("TurnDrafted", draft), at=began)
+    assert turngate("send", day, "--log", tmp_path / "log").exit_code == 0
+    shown = turngate("doctor", "--bots", "--log", tmp_path / "log")
+    assert shown.stdout.splitlines()[-1] == (
+        "-    bots: slack:T1/LOUD: 1 turns refused for who reads it; of these 1 pass for agent mesh of acme if "
+        "trusted_bots lists slack:T1/UAPP"
+    )
+    assert "bots:" not in turngate("doctor", "--log", tmp_path / "log").stdout

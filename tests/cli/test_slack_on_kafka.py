@@ -52,6 +52,7 @@ def test_what_is_said_becomes_known_evidence(turngate: Turngate, own_broker: Bro
                 assert time.monotonic() < deadline, events.said
             events.stop()
     assert [e["value"]["status"] for e in evidence] == ["unknown", "known"]  # type: ignore[index]
+    assert "bots: in no room with one was a turn refused" in turngate("doctor", "--bots", *at).stdout
     texts = [m["value"]["text"] for m in tailed(turngate, own_broker.bootstrap, "observed-messages")]  # type: ignore[index]
     assert set(texts) == {"the zebra is out", "is anybody there"}
     records = [r["record"] for r in tailed(turngate, own_broker.bootstrap, "membership-refreshes")]
