@@ -20,7 +20,7 @@ from turngate.sinks.claims import Claim, Claims, ClaimsUnavailable, Key, Kind, P
 from turngate.sinks.listings import Listings
 from turngate.sinks.ports import Connector, Journal, Listed, NotPosted, Posted, Said
 
-#: Milliseconds for which something without an end of its own is tried again after it was authorized.
+#: Milliseconds for which something without an end of its own may be said after it was authorized.
 WORTH_MS = 60_000
 #: Milliseconds before its claim from which on a message is looked for: two machines' clocks.
 LOOK_BACK_MS = 300_000
@@ -103,6 +103,8 @@ class Delivery:
         Of a turn that carries an action, the text is said once whoever executes that has recorded that it was done; of
         the two records the engine takes the first.
         """
+        # Else a first delivery from an old log, or one that has lost its claims, would say the past again.
+        turn = turn.model_copy(update={"valid_until": _until(turn)})
         if not self._connector.serves(turn.room) or turn.text is None:
             return
         if turn.action is not None and not await self._done(turn):
@@ -139,12 +141,12 @@ class Delivery:
         while True:
             owner = uuid.uuid4().hex
             taken = await self._insist(partial(self._claims.take, errand.key, errand.place, owner, read_at))
-            if taken.state is not State.CLAIMED:
-                return await self._found(taken)
-            claim = await self._attempt(errand, owner, read_at)
-            if isinstance(claim, Claim):
+            mine = taken.state is State.CLAIMED
+            claim = await self._attempt(errand, owner, read_at) if mine else await self._found(taken)
+            if isinstance(claim, Claim) and claim.state.status is not None:
                 return await self._recorded(claim)
-            await asyncio.sleep(claim)
+            # Somebody else has it under way, and may be stopped before it is recorded: this waits for its end.
+            await asyncio.sleep(self._patience.sending if isinstance(claim, Claim) else claim)
             read_at = self._clock()  # what was listed before the wait says nothing any more
 
     async def resume(self) -> None:
@@ -210,19 +212,17 @@ class Delivery:
             since = self._clock()
 
     async def _found(self, claim: Claim) -> Claim:
-        """Something is there already: it is only recorded again, or looked for.
+        """Something is there already: it has ended, or is looked for.
 
         Where it is not seen at once, somebody else may be sending it just now: it is looked for again after that.
         """
         if claim.state is State.SENDING:
             seen = await self._seen(claim)
             if seen is not None:
-                return await self._recorded(seen)
+                return seen
             await asyncio.sleep(self._patience.sending)
             claim = await self._insist(lambda: self._claims.read(claim.key))
-        if claim.state is State.SENDING:
-            claim = await self._look(claim)
-        return await self._recorded(claim)
+        return await self._look(claim) if claim.state is State.SENDING else claim
 
     async def _look(self, claim: Claim) -> Claim:
         """Whether what may have been sent is there. What is not seen is uncertain: it may still come."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -10,11 +11,13 @@ import pytest
 from tests.jvm import free_port
 from tests.kafka.cluster import until
 from tests.sinks.records import ROOM, made
-from tests.sinks.stage import CODEC, Stage
+from tests.sinks.stage import CODEC, QUICK, Stage
 from tests.slack import Call, Fault
 from turngate.connectors.slack.events import ACCOUNT_CHANGED
 from turngate.schemas.inputs import AgentPaused, MembershipChanged, MembershipPage, Record, RoomChanged, TurnDelivered
-from turngate.sinks.delivery import Patience, now_ms
+from turngate.sinks.claims import Key, Kind, Place
+from turngate.sinks.delivery import WORTH_MS, Patience, now_ms
+from turngate.sinks.local_claims import LocalClaims
 from turngate.sinks.slack import LONGEST
 
 DONE = (Fault.FATAL, Fault.BROKEN, Fault.RESET, Fault.SILENT, Fault.HALF)
@@ -346,6 +349,49 @@ async def test_a_turn_that_lies_on_the_log_twice_is_said_once(stage: Stage) -> N
     stage.authorize("t1")
     await stage.deliver()
     assert (stage.said(), stage.outcomes()) == (["this is t1"], {"t1": ("sent",)})
+
+
+def under_way(stage: Stage, turn: str) -> tuple[LocalClaims, Key, Place]:
+    """The claims, and what another process claims of them, which is still finishing what it had begun."""
+    return LocalClaims(stage.log), Key("acme", Kind.TURN, turn), Place("mesh", ROOM)
+
+
+async def test_what_another_process_gave_back_is_not_left_to_it(stage: Stage) -> None:  # R-DLV-2
+    async def looked_for() -> bool:
+        return bool(stage.slack.called("conversations.history"))
+
+    claims, key, place = under_way(stage, "t1")
+    await claims.take(key, place, "other", now_ms())
+    await claims.begin(key, "other")
+    stage.authorize("t1")
+    async with stage.delivery(patience=replace(QUICK, sending=0.5)) as running:
+        await running.look()
+        await until(looked_for)
+        await claims.release(key, "other")  # Slack wanted it to wait, and it is killed while it does
+        await running.finish()
+    assert (stage.said(), stage.outcomes()) == (["this is t1"], {"t1": ("sent",)})
+
+
+async def test_what_another_process_took_over_is_not_left_to_it(stage: Stage) -> None:  # R-DLV-2
+    async def listing() -> bool:
+        return bool(stage.slack.called("conversations.members"))
+
+    claims, key, place = under_way(stage, "t1")
+    stage.slack.fail("conversations.members", Fault.SILENT)
+    stage.authorize("t1")
+    async with stage.delivery() as running:
+        await running.look()
+        await until(listing)
+        await claims.take(key, place, "other", now_ms())  # and it is killed
+        await running.finish()
+    assert (stage.said(), stage.outcomes()) == (["this is t1"], {"t1": ("sent",)})
+
+
+@pytest.mark.parametrize("age", [0, WORTH_MS])
+async def test_what_has_no_end_of_its_own_is_not_said_long_after_it_was_authorized(stage: Stage, age: int) -> None:
+    stage.authorize("t1", destination="public", at=now_ms() - age, valid_until=None)
+    await stage.deliver()
+    assert stage.outcomes() == {"t1": ("withheld", "validity_expired") if age else ("sent",)}
 
 
 async def test_no_log_line_quotes_a_text_or_a_token(stage: Stage, caplog: pytest.LogCaptureFixture) -> None:
