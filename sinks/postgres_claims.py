@@ -1,8 +1,12 @@
-"""Decides how claims lie in Postgres, and what happens when it does not answer: nothing is sent."""
+"""Decides how claims lie in Postgres, and what happens when it does not answer: nothing is sent.
+
+Its texts cannot hold U+0000, which an agent may put into an id; a backslash stands before what stands for that.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Mapping
 from types import TracebackType
 from typing import Any, Self
@@ -78,6 +82,7 @@ class PostgresClaims:
         self, statement: str, given: Mapping[str, Any], read: str | None = None
     ) -> tuple[int, list[tuple[Any, ...]]]:
         """Carry out a statement and then read, in one transaction: how many rows were changed, and what was read."""
+        given = {name: _written(value) for name, value in given.items()}
         async with self._lock:
             try:
                 async with asyncio.timeout(PATIENCE):
@@ -85,7 +90,7 @@ class PostgresClaims:
                     async with connection.transaction():
                         changed = (await connection.execute(statement, given)).rowcount
                         found = [] if read is None else await (await connection.execute(read, given)).fetchall()
-                    return changed, found
+                    return changed, [tuple(_read(value) for value in row) for row in found]
             except (psycopg.Error, TimeoutError) as error:
                 await self._forget()
                 # the first line names host and cause, and no password
@@ -105,3 +110,11 @@ class PostgresClaims:
         if self._connection is not None:
             connection, self._connection = self._connection, None
             await connection.close()
+
+
+def _written(value: Any) -> Any:
+    return value.replace("\\", r"\\").replace("\0", r"\0") if isinstance(value, str) else value
+
+
+def _read(value: Any) -> Any:
+    return re.sub(r"\\(.)", lambda m: "\0" if m[1] == "0" else m[1], value) if isinstance(value, str) else value

@@ -71,6 +71,16 @@ async def test_what_is_claimed_is_sent_and_recorded_with_all_that_was_said(claim
         await claims.read(Key(key.tenant, Kind.TURN, "another"))
 
 
+@pytest.mark.parametrize("name", ["\0", "a\0b", "\\0", "\\\0\\\\", "\ufffd", "\U0001f680" * 512])
+async def test_any_name_that_an_agent_chooses_can_be_claimed(claims: Claims, unique: str, name: str) -> None:
+    key, place = Key(unique, Kind.TURN, name), Place("mesh", "slack:T1/C1", name)
+    await claims.take(key, place, "a", AT)
+    assert await claims.begin(key, "a")
+    await claims.end(key, "a", State.UNCERTAIN)
+    (found,) = [claim for claim in await claims.uncertain(AT) if claim.key.tenant == unique]
+    assert (found.key, found.place) == (key, place)
+
+
 async def test_what_nobody_has_begun_to_send_is_taken_over(claims: Claims, key: Key) -> None:
     await claims.take(key, PLACE, "a", AT)
     again = await claims.take(key, Place("scout", "slack:T1/C2"), "b", AT + 1)
