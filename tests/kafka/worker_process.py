@@ -13,7 +13,8 @@ from turngate.processors.engine import Engine
 from turngate.streams.kafka.owner import Names
 from turngate.streams.kafka.service import WorkerOptions
 from turngate.streams.kafka.settings import KafkaSettings
-from turngate.streams.kafka.worker import log_to_stderr, run_worker
+from turngate.streams.kafka.worker import run_worker
+from turngate.streams.stderr import log_to_stderr
 
 
 def main() -> None:
