@@ -81,8 +81,8 @@ _NEWEST, _PREFIX, _BY_FINGERPRINT = _known()
 
 #: The one field that is large and the same in many records: whom a turn was let out to.
 _SHARED = "destination"
-#: Encoded destinations that are kept; one of 500 readers takes some 10 KB.
-_MOST_SHARED = 1_000
+#: Bytes of encoded destinations that are kept; one of 500 readers takes some 10 KB, one of 50,000 a megabyte.
+_MOST_SHARED = 16_000_000
 
 
 def _parts(name: str, field: str) -> tuple[Any, Any, Any]:
@@ -123,6 +123,7 @@ class Codec:
     def __init__(self, registry: SchemaIds | None = None) -> None:
         self._registry = registry
         self._shared: dict[int, tuple[Audience, bytes]] = {}
+        self._shared_bytes = 0
 
     def encode(self, record: Record) -> bytes:
         """The bytes of a record."""
@@ -143,11 +144,13 @@ class Codec:
     def _destination(self, audience: Audience) -> bytes:
         known = self._shared.get(id(audience))  # which stays its own, since the audience is held here too
         if known is None:
-            if len(self._shared) >= _MOST_SHARED:
-                self._shared.clear()
             out = io.BytesIO()
             fastavro.schemaless_writer(out, _OWN, audience.model_dump(by_alias=True), disable_tuple_notation=True)
+            if self._shared_bytes > _MOST_SHARED:
+                self._shared.clear()
+                self._shared_bytes = 0
             known = self._shared[id(audience)] = (audience, out.getvalue())
+            self._shared_bytes += len(known[1])
         return known[1]
 
     def _prefix(self, name: str) -> bytes:
