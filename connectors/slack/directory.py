@@ -48,6 +48,10 @@ class Directory:
         """Every room that was listed or could not be."""
         return list(self._rooms[_place(home)])
 
+    def knows(self, home: Installation, room: str) -> bool:
+        """Whether a room was listed or could not be."""
+        return room in self._rooms[_place(home)]
+
     def rooms_with(self, home: Installation, user: str) -> list[str]:
         """Those whose listings named this account."""
         return [room for room, users in self._rooms[_place(home)].items() if user in users]

@@ -105,6 +105,12 @@ def account_of(event: Mapping[str, Any]) -> str | None:
     return str(account) if is_id(account) else None
 
 
+def rooms_named(event: Mapping[str, Any], home: Installation) -> frozenset[str]:
+    """The rooms that an event is about, as this installation names them."""
+    named = (_conversation(event), event.get("old_channel_id"), event.get("new_channel_id"))
+    return frozenset(home.room(str(conversation)) for conversation in named if is_id(conversation))
+
+
 def _records(
     envelope: Mapping[str, Any], event: Mapping[str, Any], home: Installation, directory: Directory, at: int
 ) -> Iterator[RoomEvent]:

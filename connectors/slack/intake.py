@@ -2,7 +2,8 @@
 
 Once, by the event's id and, of messages, by where and when they were said: one message may come under two ids, and two
 apps may see the same id. Retry headers are not looked at. What is remembered is forgotten with the process; an envelope
-that comes again then is on the log twice, which changes nothing there.
+that comes again then is on the log twice, which changes nothing there. Of what could not be brought onto the log Slack
+may never tell again, so whatever of it restricts is owed, and comes before the next event.
 """
 
 from __future__ import annotations
@@ -16,9 +17,17 @@ from typing import Any
 
 from turngate.connectors.slack.directory import Directory
 from turngate.connectors.slack.entries import CHANGED, DELETED, GONE
-from turngate.connectors.slack.events import MESSAGE, MISSED, REPLIED, account_of, everything, translate
+from turngate.connectors.slack.events import (
+    MESSAGE,
+    MISSED,
+    REPLIED,
+    account_of,
+    everything,
+    rooms_named,
+    translate,
+)
 from turngate.connectors.slack.installations import Installation, Installations
-from turngate.schemas.inputs import Record
+from turngate.schemas.inputs import MembershipChanged, MessageObserved, Record, RoomChanged
 from turngate.streams.log import LogError
 
 #: Seconds: Slack tries again for about six minutes, and wants its answer within three seconds.
@@ -53,11 +62,15 @@ class Intake:
         self._append = append
         self._clock = clock
         self._taken: OrderedDict[Key, tuple[float, asyncio.Future[None]]] = OrderedDict()
+        self._owed: dict[Key, Record] = {}
+        self._unheard: set[tuple[str, str]] = set()
 
     async def take(self, app: str, envelope: Mapping[str, Any]) -> None:
         """Bring an envelope of this app onto the log, unless it was before. Raises `NotTaken`."""
-        home = self._home(app, envelope)
+        teams = list(_teams(envelope))
+        home = next((home for home in (self._installations.of(app, team) for team in teams) if home is not None), None)
         if home is None:
+            self._unheard |= {(app, team) for team in teams}
             log.warning("an event of a workspace in which app %s is not installed", app)
             return
         keys = list(_keys(envelope, home))
@@ -79,23 +92,49 @@ class Intake:
             log.warning("events may have been missed: %d rooms are to be listed anew", len(records))
             await self._append(records)
 
-    def _home(self, app: str, envelope: Mapping[str, Any]) -> Installation | None:
-        """For whom it was sent; an event of a shared channel may name another workspace as its own."""
-        authorizations = envelope.get("authorizations")
-        first = authorizations[0] if isinstance(authorizations, list) and authorizations else None
-        teams = [first.get("team_id") if isinstance(first, dict) else None]
-        teams += [envelope.get("context_team_id"), envelope.get("team_id")]
-        found = (self._installations.of(app, team) for team in teams if isinstance(team, str))
-        return next((home for home in found if home is not None), None)
-
     async def _take(self, envelope: Mapping[str, Any], home: Installation) -> None:
-        event = envelope.get("event")
-        records = translate(envelope, home, self._directory, self._now())
+        inner = envelope.get("event")
+        event = inner if isinstance(inner, dict) else envelope
+        now = self._now()
+        if (home.app, home.team) in self._unheard:  # what was told before it was installed here was left
+            self._owe(everything(home, self._directory, MISSED, now))
+            self._unheard.discard((home.app, home.team))
+        homes = [home, *self._elsewhere(home, event)]
+        records = [r for h in homes for r in translate(envelope, h, self._directory, now)]
+        try:
+            await self._bring(records)
+        except LogError:
+            self._owe(records)
+            raise
+        account = account_of(event)
+        for each in homes if account is not None else ():
+            self._directory.forget(each, str(account))
+
+    def _elsewhere(self, home: Installation, event: Mapping[str, Any]) -> Iterator[Installation]:
+        """Where else an organisation's app has what an event is about: Slack tells of it once, for one of them."""
+        for other in self._installations.of_app(home.app) if home.enterprise is not None else ():
+            if other.team == home.team or (other.enterprise, other.tenant) != (home.enterprise, home.tenant):
+                continue
+            rooms = rooms_named(event, other)
+            if not rooms or any(self._directory.knows(other, room) for room in rooms):
+                yield other
+
+    async def _bring(self, records: Sequence[Record]) -> None:
+        """Onto the log, after what is owed there."""
+        owed = dict(self._owed)
+        if owed:
+            await self._append(list(owed.values()))
+            self._owed = {key: r for key, r in self._owed.items() if owed.get(key) is not r}
         if records:
             await self._append(records)
-        account = account_of(event) if isinstance(event, dict) else None
-        if account is not None:
-            self._directory.forget(home, account)
+
+    def _owe(self, records: Sequence[Record]) -> None:
+        for r in records:
+            if isinstance(r, RoomChanged | MembershipChanged):
+                void = RoomChanged(tenant=r.tenant, at=r.at, agent=r.agent, room=r.room, what=MISSED)
+                self._owed[r.tenant, str(r.agent), r.room] = void
+            elif not isinstance(r, MessageObserved) or r.edited:  # what was never told of is no source
+                self._owed["", r.model_dump_json()] = r
 
     def _ended(self, keys: list[Key], done: asyncio.Future[None]) -> None:
         """What failed is not remembered."""
@@ -121,6 +160,15 @@ class Intake:
 
     def _now(self) -> int:
         return int(self._clock() * 1000)
+
+
+def _teams(envelope: Mapping[str, Any]) -> Iterator[str]:
+    """For whom it was sent, first; an event of a shared channel may name another workspace as its own."""
+    authorizations = envelope.get("authorizations")
+    first = authorizations[0] if isinstance(authorizations, list) and authorizations else None
+    teams = [first.get("team_id") if isinstance(first, dict) else None]
+    teams += [envelope.get("context_team_id"), envelope.get("team_id")]
+    return (team for team in teams if isinstance(team, str))
 
 
 def _keys(envelope: Mapping[str, Any], home: Installation) -> Iterator[Key]:

@@ -47,6 +47,7 @@ class Socket:
         self._intake = intake
         self._answer = answer
         self._clock = clock
+        self._heard = False
         self._lost = clock()
         #: Set when Slack has greeted for the first time.
         self.ready = asyncio.Event()
@@ -72,7 +73,8 @@ class Socket:
             try:
                 await self._frames(socket)
             finally:
-                self._lost = self._clock()
+                if self._heard:  # one that Slack never greeted on has brought nothing
+                    self._heard, self._lost = False, self._clock()
 
     async def _frames(self, socket: aiohttp.ClientWebSocketResponse) -> None:
         async for message in socket:
@@ -88,8 +90,9 @@ class Socket:
                 await self._one(socket, frame)
 
     async def _greeted(self) -> None:
-        if self.ready.is_set() and self._clock() - self._lost > GAP:
+        if self._clock() - self._lost > GAP:
             await self._intake.missed()
+        self._heard = True
         if not self.ready.is_set():
             log.info("connected")
         self.ready.set()
@@ -97,6 +100,9 @@ class Socket:
     async def _one(self, socket: aiohttp.ClientWebSocketResponse, frame: dict[str, Any]) -> None:
         payload = frame.get("payload")
         answer: Mapping[str, Any] | None = None
+        if isinstance(payload, dict) and payload.get("api_app_id") != self._app.id:
+            log.error("the app_token of app %s is another app's", self._app.id)
+            return
         try:
             if isinstance(payload, dict) and frame.get("type") == "events_api":
                 await self._intake.take(self._app.id, payload)

@@ -45,6 +45,8 @@ class Slack(World):
         self._faults = Faults()
         self.calls: list[Call] = []
         self.before: dict[str, Callable[[Call], object]] = {}
+        #: Socket Mode connections that are yet to be ended without a greeting.
+        self.turned_away = 0
         #: Envelope ids that were acknowledged over Socket Mode, and the frames of those that were not.
         self.acknowledged: list[str] = []
         #: What was answered with an acknowledgement, by envelope id.
@@ -276,6 +278,11 @@ class Slack(World):
     async def _socket(self, request: web.Request) -> web.WebSocketResponse:
         socket = web.WebSocketResponse()
         await socket.prepare(request)
+        if self.turned_away > 0:
+            self.turned_away -= 1
+            await socket.send_json({"type": "disconnect", "reason": "too_many_websockets"})
+            await socket.close()
+            return socket
         await socket.send_json({"type": "hello", "num_connections": 1, "connection_info": {"app_id": "A1"}})
         with self._changed:
             self._sockets.append(socket)

@@ -1,14 +1,28 @@
-"""A Slack with one workspace, and the Web API asked there with its token."""
+"""A Slack with one workspace, the Web API asked there with its token, and a log that takes in what happens."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator
+import asyncio
+import json
+from collections.abc import AsyncIterator, Iterator, Sequence
+from typing import Any
 
 import pytest
 
 from tests.slack import Slack, Workspace
+from tests.slack.server import APP_TOKEN, SIGNING_SECRET
+from turngate.connectors.slack.answers import Answers
 from turngate.connectors.slack.api import SlackApi
-from turngate.connectors.slack.installations import Installation
+from turngate.connectors.slack.directory import Directory
+from turngate.connectors.slack.installations import App, Installation, Installations
+from turngate.connectors.slack.intake import Intake
+from turngate.connectors.slack.linking import Linking
+from turngate.connectors.slack.listing import Listing
+from turngate.schemas.inputs import MessageObserved, Record
+from turngate.schemas.shapes import Member
+from turngate.sinks.questions import APPROVE, pressed
+
+APPS = [App("A1", SIGNING_SECRET, APP_TOKEN), App("A2", "another secret")]
 
 
 @pytest.fixture
@@ -48,3 +62,75 @@ def installed(workspace: Workspace, agent: str = "mesh") -> Installation:
         token=workspace.token,
         enterprise=workspace.enterprise,
     )
+
+
+class Log:
+    """What was appended; `broken` raises, `held` waits."""
+
+    def __init__(self) -> None:
+        self.records: list[Record] = []
+        self.broken: Exception | None = None
+        self.held: asyncio.Event | None = None
+        self.tried = asyncio.Event()
+
+    async def append(self, records: Sequence[Record]) -> None:
+        self.tried.set()
+        if self.held is not None:
+            await self.held.wait()
+        if self.broken is not None:
+            raise self.broken
+        self.records += records
+
+    def texts(self) -> list[str | None]:
+        return [r.text for r in self.records if isinstance(r, MessageObserved)]
+
+
+@pytest.fixture
+def log() -> Log:
+    return Log()
+
+
+@pytest.fixture
+def directory() -> Directory:
+    return Directory()
+
+
+@pytest.fixture
+def installations(acme: Workspace) -> Installations:
+    return Installations(APPS, [installed(acme)])
+
+
+@pytest.fixture
+async def taking(installations: Installations, directory: Directory, log: Log) -> Intake:
+    return Intake(installations, directory, log.append)
+
+
+def listed(directory: Directory, home: Installation, *rooms: str) -> None:
+    for room in rooms:
+        for page in Listing(home, room, 1, members=(Member(reader=f"{home.namespace}/UALEX"),)).pages(1):
+            directory.learn(page)
+
+
+@pytest.fixture
+def message(slack: Slack, acme: Workspace) -> dict[str, Any]:
+    slack.say(slack.channel("C1", acme, ["UBOT", "UALEX"]), "UALEX", "hello")
+    return slack.queue.pop()
+
+
+def answers(installations: Installations, log: Log) -> Answers:
+    return Answers(installations, log.append, pressed, Linking(installations, Directory()))
+
+
+BUTTON = {
+    "type": "block_actions",
+    "api_app_id": "A1",
+    "team": {"id": "T1", "domain": "acme"},
+    "user": {"id": "UALEX", "team_id": "T1"},
+    "container": {"type": "message", "message_ts": "1700000000.000100", "channel_id": "C1"},
+    "actions": [
+        {
+            "action_id": APPROVE,
+            "value": json.dumps({"tenant": "acme", "room": "slack:T1/C1", "fingerprint": "0" * 64}),
+        }
+    ],
+}

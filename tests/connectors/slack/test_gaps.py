@@ -1,0 +1,71 @@
+"""What Slack does not tell, or tells in vain, is missed by no room: those concerned are listed anew."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.connectors.slack.conftest import APPS, Log, installed, listed
+from tests.slack import Slack, Workspace
+from turngate.connectors.slack.directory import Directory
+from turngate.connectors.slack.events import MISSED
+from turngate.connectors.slack.installations import Installations
+from turngate.connectors.slack.intake import Intake, NotTaken
+from turngate.schemas.inputs import MessageDeleted, RoomChanged
+from turngate.streams.log import LogError
+
+
+async def test_what_slack_gave_up_telling_is_owed(
+    slack: Slack, acme: Workspace, taking: Intake, log: Log, message: dict[str, Any]
+) -> None:
+    room = slack.rooms["C1"]
+    slack.delete(room, message["event"]["ts"])
+    slack.convert(room, private=True)
+    log.broken = LogError("no broker answers")
+    for envelope in slack.queue:
+        with pytest.raises(NotTaken):
+            await taking.take("A1", envelope)
+    log.broken = None
+    for _ in range(2):  # and never again
+        slack.say(room, "UALEX", "among us")
+        await taking.take("A1", slack.queue[-1])
+    deleted, void, *_ = log.records
+    assert isinstance(deleted, MessageDeleted)
+    assert isinstance(void, RoomChanged)
+    assert (void.room, void.what, log.texts()) == ("slack:T1/C1", MISSED, ["among us", "among us"])
+
+
+async def test_what_was_told_while_it_was_not_installed_was_missed(
+    slack: Slack, acme: Workspace, directory: Directory, log: Log, message: dict[str, Any]
+) -> None:
+    listed(directory, installed(acme), "C2")
+    installations = Installations(APPS, [])
+    taking = Intake(installations, directory, log.append)
+    slack.convert(slack.channel("C2", acme, ["UBOT"]), private=True)
+    await taking.take("A1", slack.queue[-1])
+    assert log.records == []
+    installations.become(Installations(APPS, [installed(acme)]))
+    await taking.take("A1", message)
+    void, _ = log.records
+    assert isinstance(void, RoomChanged)
+    assert void.room == "slack:T1/C2"
+
+
+async def test_an_organisations_channel_is_told_of_once_and_heard_of_in_each_of_its_workspaces(
+    slack: Slack, log: Log, directory: Directory
+) -> None:
+    one, two = (slack.workspace(team, bot="UBOT", enterprise="E1", org_wide=True) for team in ("T1", "T2"))
+    homes = [installed(one), installed(two)]
+    taking = Intake(Installations(APPS, homes), directory, log.append)
+    listed(directory, homes[1], "C1", "C2")
+    room = slack.channel("C1", one, ["UBOT"], org=["T2"])
+    slack.convert(room, private=True)
+    await taking.take("A1", next(e for e in slack.queue if e["team_id"] == "T1"))  # the other one is never told
+    assert [r.room for r in log.records if isinstance(r, RoomChanged)] == ["slack:T1/C1", "slack:T2/C1"]
+    log.records = []
+    await taking.take("A1", slack.tell(one, {"type": "channel_archive", "channel": "C9"}))
+    assert [r.room for r in log.records if isinstance(r, RoomChanged)] == ["slack:T1/C9"]
+    log.records = []
+    await taking.take("A1", slack.tell(one, {"type": "tokens_revoked", "tokens": {}}))
+    assert [r.room for r in log.records if isinstance(r, RoomChanged)] == ["slack:T2/C1", "slack:T2/C2"]
