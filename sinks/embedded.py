@@ -7,7 +7,7 @@ import contextlib
 import logging
 from collections.abc import Awaitable, Callable, Sequence
 
-from turngate.schemas.codec import Codec, Undecodable
+from turngate.schemas.codec import Codec
 from turngate.schemas.inputs import Record
 from turngate.sinks.asking import Asking
 from turngate.sinks.claims import Claims
@@ -54,8 +54,7 @@ class LocalJournal:
         for topic, start in self._read.items():
             end = self._log.end(topic, self._partition)
             for message in self._log.scan(topic, self._partition, start, end):
-                with contextlib.suppress(Undecodable):
-                    self.facts.learn(self._codec.decode(message.value), message.timestamp)
+                self.facts.read(self._codec, message)
             self._read[topic] = end
         return True
 

@@ -5,10 +5,13 @@ from __future__ import annotations
 import re
 from collections import OrderedDict, defaultdict, deque
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TypeVar
 
 from turngate.processors.policy import Effective, effective
+from turngate.schemas.catalog import INPUT_TOPICS, OUTPUT_TOPICS
+from turngate.schemas.codec import Codec, Undecodable
 from turngate.schemas.inputs import (
     AccountProven,
     AgentPaused,
@@ -25,6 +28,7 @@ from turngate.schemas.inputs import (
 from turngate.schemas.outputs import GrantChanged, GrantState, TurnDecided, Verdict
 from turngate.schemas.policy import Policy, PolicyInvalid, parse_policy
 from turngate.schemas.shapes import Code
+from turngate.streams.log import Message
 
 #: What is read for them: from the beginning, or only of late.
 WHOLE = ("policies", "operator-commands", "grants", "identity-proofs")
@@ -36,6 +40,7 @@ MOST = 10_000
 
 V = TypeVar("V")
 _Event = MembershipChanged | RoomChanged
+_OF = INPUT_TOPICS | OUTPUT_TOPICS
 _FINAL = (Verdict.DELIVER, Verdict.DOWNGRADE, Verdict.DROP)
 
 
@@ -70,8 +75,15 @@ class Facts:
         self._told: defaultdict[tuple[str, str], deque[tuple[int, _Event]]] = defaultdict(deque)
         self._oldest: deque[tuple[int, tuple[str, str]]] = deque()
 
+    def read(self, codec: Codec, message: Message) -> None:
+        """Take notice of what lies on the log, if it is on its own topic and under its tenant's key (R-EVI-10)."""
+        with suppress(Undecodable):
+            record = codec.decode(message.value)
+            if isinstance(record, _OF[message.topic]) and message.key == record.tenant.encode():
+                self.learn(record, message.timestamp)
+
     def learn(self, record: Record, timestamp: int) -> None:
-        """Take notice of a record of any topic; `timestamp` is the log's own."""
+        """Take notice of a record; `timestamp` is the log's own."""
         self.now = max(self.now, timestamp)
         self.listener(record)
         match record:

@@ -7,7 +7,6 @@ the committed records are read up to there, since a revocation that only lies on
 from __future__ import annotations
 
 import asyncio
-import contextlib
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from types import TracebackType
@@ -15,8 +14,9 @@ from typing import Self
 
 from aiokafka import AIOKafkaConsumer, TopicPartition
 from aiokafka.errors import KafkaError
+from aiokafka.structs import ConsumerRecord
 
-from turngate.schemas.codec import Codec, Undecodable
+from turngate.schemas.codec import Codec
 from turngate.schemas.inputs import Record
 from turngate.sinks.facts import LATE, WHOLE, Facts
 from turngate.streams.kafka.clients import named, plain_consumer, plain_producer
@@ -107,11 +107,7 @@ class KafkaJournal:
             consumer.seek(place, max(begins, before - count))
             while await consumer.position(place) < end:
                 for records in (await consumer.getmany(timeout_ms=_WAIT_MS)).values():
-                    found += [
-                        Message(topic, r.partition, r.offset, r.timestamp, r.key, r.value, tuple(r.headers))
-                        for r in records
-                        if r.offset < end
-                    ]
+                    found += [self._message(r) for r in records if r.offset < end]
         finally:
             await consumer.stop()
         return found
@@ -141,12 +137,15 @@ class KafkaJournal:
             self._reader.seek(place, start)
         return places
 
+    def _message(self, r: ConsumerRecord) -> Message:
+        topic = r.topic.removeprefix(self._prefix)
+        return Message(topic, r.partition, r.offset, r.timestamp, r.key, r.value, tuple(r.headers))
+
     async def _read(self) -> None:
         while True:
             for records in (await self._reader.getmany(timeout_ms=_WAIT_MS)).values():
                 for record in records:
-                    with contextlib.suppress(Undecodable):
-                        self.facts.learn(self._codec.decode(record.value), record.timestamp)
+                    self.facts.read(self._codec, self._message(record))
             async with self._moved:
                 self._moved.notify_all()
 

@@ -28,6 +28,7 @@ from tests.sinks.records import (
 from turngate.processors.bounds import standing
 from turngate.processors.live import shown
 from turngate.processors.policy import effective
+from turngate.schemas.codec import Codec
 from turngate.schemas.inputs import (
     AccountProven,
     AgentPaused,
@@ -43,6 +44,7 @@ from turngate.schemas.outputs import GrantChanged, TurnAuthorized
 from turngate.schemas.policy import parse_policy
 from turngate.sinks.check import against
 from turngate.sinks.facts import KEPT_MS, Facts
+from turngate.streams.log import Message
 
 NOW = AT + 1000
 GRANT = {"agent": "mesh", "memory": "m", "revision": "m@1", "audience": "public", "by": "operator"}
@@ -288,3 +290,16 @@ def test_what_happened_before_what_was_read_already_is_forgotten_at_once() -> No
     known = facts(more=KEPT_MS)  # another topic, read first
     known.learn(made(RoomChanged, room=ROOM, what="shared"), AT)
     assert not known.changed_since("acme", "mesh", ROOM, 0)
+
+
+PAUSED = {"operator": "o", "agent": "mesh"}
+ELSEWHERE = {"its own": ("operator-commands", b"acme"), "a connector's": ("membership-refreshes", b"acme"),
+             "another tenant's": ("operator-commands", b"other")}  # fmt: skip
+
+
+@pytest.mark.parametrize(("topic", "key"), ELSEWHERE.values(), ids=ELSEWHERE)
+def test_a_record_counts_on_its_own_topic_and_under_its_own_tenants_key_alone(topic: str, key: bytes) -> None:
+    known = facts(made(AgentPaused, command="c1", paused=True, **PAUSED))  # R-EVI-10
+    lifted = Codec().encode(made(AgentPaused, command="c2", paused=False, **PAUSED))
+    known.read(Codec(), Message(topic, 0, 0, AT, key, lifted))
+    assert known.paused("acme", "mesh", ROOM) is ((topic, key) != ELSEWHERE["its own"])
