@@ -36,16 +36,19 @@ def deliver(connection: Connection, *, slack_file: SlackFile = None, slack_api: 
 
     Example:  turngate deliver --slack-file slack.json --postgres-dsn postgresql://db/x --bootstrap-servers broker:9092
     """
-    with extra("slack"):
-        import turngate.sinks.slack  # noqa: F401
-    installations, tokens, url = slack_settings(slack_file, slack_api)
     log = connection.log_file()
+    with extra("slack"):
+        import turngate.sinks.slack
+    if log is None:
+        with extra("kafka"):
+            import turngate.sinks.service
+        with extra("postgres"):
+            import turngate.sinks.postgres_claims  # noqa: F401
+    installations, tokens, url = slack_settings(slack_file, slack_api)
     if log is not None:
         log_lines(connection)
         asyncio.run(_on_log(connection, log, installations, tokens, url))
         return
-    with extra("postgres"):
-        import psycopg  # noqa: F401
     postgres = connection.postgres()
     if postgres is None:
         raise Impossible("no database to claim turns in: give --postgres-dsn or TURNGATE_POSTGRES_DSN")

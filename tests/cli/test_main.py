@@ -106,6 +106,9 @@ def test_it_completes_commands_and_options_in_a_shell() -> None:
         ("aiokafka", ["worker", "--bootstrap-servers", "127.0.0.1:1"], "kafka"),
         ("aiokafka", ["tail", "outbound", "--bootstrap-servers", "127.0.0.1:1"], "kafka"),
         ("psycopg", ["doctor", "--postgres-dsn", "postgresql://127.0.0.1:1/x"], "postgres"),
+        ("slack_sdk", ["deliver"], "slack"),
+        ("aiokafka", ["deliver"], "kafka"),
+        ("psycopg", ["deliver"], "postgres"),
     ],
 )
 def test_a_missing_extra_is_named_with_what_brings_it(package: str, arguments: list[str], extra: str) -> None:
