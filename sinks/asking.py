@@ -13,7 +13,7 @@ from functools import partial
 
 from turngate.processors.live import Shown, shown
 from turngate.schemas.codec import Codec, Undecodable
-from turngate.schemas.inputs import MembershipPage, RoomChanged, TurnDrafted
+from turngate.schemas.inputs import MembershipPage, Record, RoomChanged, TurnDrafted
 from turngate.schemas.outputs import SharingOffered, TurnDecided
 from turngate.schemas.shapes import Audience, Code, Position, Reason, Scope
 from turngate.sinks.check import room_now, within
@@ -157,9 +157,11 @@ class Asking:
         whole = [room for room in listings if room is not None and room.started_at > oldest]
         return max(whole, key=lambda room: room.started_at, default=None)
 
-    def _decoded(self, message: Message) -> object:
+    def _decoded(self, message: Message) -> Record | None:
+        """A record under its tenant's key; of anything else the engine took no notice either."""
         with suppress(Undecodable):
-            return self._codec.decode(message.value)
+            record = self._codec.decode(message.value)
+            return record if message.key == record.tenant.encode() else None
         return None
 
 

@@ -9,6 +9,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from functools import partial
 
+from turngate.schemas.catalog import OUTPUT_TOPICS
 from turngate.schemas.codec import Codec, Undecodable
 from turngate.schemas.outputs import SharingOffered, TurnAuthorized, TurnDecided, Verdict
 from turngate.sinks.asking import Asking
@@ -92,6 +93,8 @@ class Courier:
     def _job(self, message: Message) -> tuple[str, Job] | None:
         try:
             record = self._codec.decode(message.value)
+            if not isinstance(record, OUTPUT_TOPICS[message.topic]) or message.key != record.tenant.encode():
+                raise Undecodable(type(record).__name__)
         except Undecodable:
             raise LogError(
                 f"{message.topic}[{message.partition}]: the record at {message.offset} cannot be read: is this version "

@@ -10,7 +10,7 @@ import pytest
 
 from tests.jvm import free_port
 from tests.kafka.cluster import until
-from tests.sinks.records import ROOM, made
+from tests.sinks.records import ROOM, authorized, made
 from tests.sinks.stage import CODEC, QUICK, Stage
 from tests.slack import Call, Fault
 from turngate.connectors.slack.events import ACCOUNT_CHANGED
@@ -19,6 +19,7 @@ from turngate.sinks.claims import Key, Kind, Place
 from turngate.sinks.delivery import WORTH_MS, Patience, now_ms
 from turngate.sinks.local_claims import LocalClaims
 from turngate.sinks.slack import LONGEST
+from turngate.streams.log import LogError
 
 DONE = (Fault.FATAL, Fault.BROKEN, Fault.RESET, Fault.SILENT, Fault.HALF)
 NOT_DONE = (Fault.UNAVAILABLE, Fault.REFUSED, Fault.LOST)
@@ -403,3 +404,20 @@ async def test_no_log_line_quotes_a_text_or_a_token(stage: Stage, caplog: pytest
     ours = list(caplog.messages)
     assert any("t1" in line for line in ours)
     assert not any("zebra" in json.dumps(line) or stage.acme.token in line for line in ours)
+
+
+@pytest.mark.parametrize(
+    ("topic", "key", "value"),
+    [
+        ("outbound", b"acme", b"no record"),
+        ("outbound", b"other", CODEC.encode(authorized())),
+        ("grants", b"acme", CODEC.encode(authorized())),
+    ],
+)
+async def test_what_no_worker_writes_is_not_said_and_stops_a_delivery(
+    stage: Stage, topic: str, key: bytes, value: bytes
+) -> None:
+    stage.log.append(topic, key, value, timestamp=now_ms())
+    with pytest.raises(LogError, match=rf"{topic}\[0\]: the record at 0 cannot be read"):
+        await stage.deliver()
+    assert stage.slack.posts == []
