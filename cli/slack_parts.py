@@ -20,9 +20,9 @@ from turngate.cli.options import Connection
 
 if TYPE_CHECKING:
     from turngate.connectors.slack.api import SlackApi
-    from turngate.connectors.slack.directory import Directory
     from turngate.connectors.slack.http import EventsServer
     from turngate.connectors.slack.installations import Installations
+    from turngate.connectors.slack.intake import Intake
     from turngate.connectors.slack.tokens import Tokens
     from turngate.streams.feed import Feed
 
@@ -193,17 +193,17 @@ async def hearing(
     await intake.missed()
     if how.place is None:
         apps = [app for app in installations.apps.values() if app.app_token is not None]
-        yield [_learning(feed, directory), *(Socket(api, app, intake, answers.take).run() for app in apps)]
+        yield [_learning(feed, intake), *(Socket(api, app, intake, answers.take).run() for app in apps)]
         return
     installer = None if tokens is None else Installer(api, tokens, installations)
     async with _serving(EventsServer(installations, intake, answers.take, installer), how.place):
-        yield [_learning(feed, directory)]
+        yield [_learning(feed, intake)]
 
 
-async def _learning(feed: Feed, directory: Directory) -> None:
+async def _learning(feed: Feed, intake: Intake) -> None:
     """Follow the listings. Those that came while the process began are seen again, which changes nothing."""
     async for record in feed.follow("membership-refreshes", now() - _SKEW):
-        directory.learn(record)
+        await intake.listed(record)
 
 
 @asynccontextmanager

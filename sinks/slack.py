@@ -11,7 +11,7 @@ from typing import Any
 
 from turngate.connectors.slack.api import CallFailed, SlackApi
 from turngate.connectors.slack.directory import Directory
-from turngate.connectors.slack.events import ACCOUNT_CHANGED
+from turngate.connectors.slack.events import DOUBTED
 from turngate.connectors.slack.ids import TS
 from turngate.connectors.slack.installations import Installation, Installations
 from turngate.connectors.slack.listing import list_room
@@ -48,7 +48,7 @@ class SlackConnector:
     def told(self, record: Record) -> None:
         """See `Connector`. What an account is counts no more when it became something else (R-ROOM-5)."""
         self._directory.learn(record)
-        if isinstance(record, RoomChanged) and record.what == ACCOUNT_CHANGED and record.agent is not None:
+        if isinstance(record, RoomChanged) and record.what in DOUBTED and record.agent is not None:
             home = self._installations.of_room(record.tenant, record.agent, record.room)
             if home is not None:
                 self._people.forget(home, self._directory.members(home, record.room))

@@ -20,7 +20,7 @@ from turngate.connectors.slack.members import member_of
 from turngate.connectors.slack.rooms import Odd
 from turngate.schemas.catalog import RECORDS
 from turngate.schemas.inputs import Record, RoomChanged
-from turngate.schemas.shapes import MemberKind
+from turngate.schemas.shapes import Member, MemberKind
 
 #: The one event that is an observation. An `app_mention` is told of the same message, perhaps without what it embeds,
 #: and the engine takes the first that it is told.
@@ -61,8 +61,10 @@ _WORKSPACE: MappingProxyType[str, str] = MappingProxyType(
 )
 #: An account in the room became a guest, or a full member, or was deactivated.
 ACCOUNT_CHANGED = "an account in it became something else"
-UNREADABLE = "an event that cannot be read"
 MISSED = "events may have been missed"
+#: After these, what Slack said of a room's accounts is asked anew.
+DOUBTED = (ACCOUNT_CHANGED, MISSED)
+UNREADABLE = "an event that cannot be read"
 
 
 def translate(envelope: Mapping[str, Any], home: Installation, directory: Directory, now: int) -> list[Record]:
@@ -196,17 +198,23 @@ def _changed(scene: Scene, conversation: object, what: str, at: int) -> RoomEven
     return scene.event("RoomChanged", at, "membership-refreshes", room=scene.room(str(conversation)), what=what)
 
 
+def account_now(event: Mapping[str, Any], home: Installation) -> Member | None:
+    """What the account of a `user_change` is now; None where that is not said, or it is nobody's any more."""
+    account, user = account_of(event), event.get("user")
+    if account is None or not isinstance(user, dict) or user.get("deleted") is True:
+        return None
+    try:
+        return member_of(user, account, home)
+    except Odd:
+        return None
+
+
 def _rooms_of_changed(event: Mapping[str, Any], home: Installation, directory: Directory) -> list[str]:
     """The rooms that listed an account as something that it is no more; nobody's status or picture is that."""
-    account, user = account_of(event), event.get("user")
-    if account is None or not isinstance(user, dict):
+    account, now = account_of(event), account_now(event, home)
+    if account is None:
         return []
-    try:
-        now = member_of(user, account, home)
-    except Odd:
-        now = None
-    known = directory.account(home, account)
-    same = known is not None and now == known and user.get("deleted") is not True
+    same = now is not None and now == directory.account(home, account)
     return [] if same else directory.rooms_with(home, account)
 
 

@@ -15,19 +15,23 @@ from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from typing import Any
 
+from turngate.connectors.slack.became import Became
 from turngate.connectors.slack.directory import Directory
 from turngate.connectors.slack.entries import CHANGED, DELETED, GONE
 from turngate.connectors.slack.events import (
+    ACCOUNT_CHANGED,
     MESSAGE,
     MISSED,
     REPLIED,
+    account_now,
     account_of,
+    changed,
     everything,
     rooms_named,
     translate,
 )
 from turngate.connectors.slack.installations import Installation, Installations
-from turngate.schemas.inputs import MembershipChanged, MessageObserved, Record, RoomChanged
+from turngate.schemas.inputs import MembershipChanged, MembershipPage, MessageObserved, Record, RoomChanged
 from turngate.streams.log import LogError
 
 #: Seconds: Slack tries again for about six minutes, and wants its answer within three seconds.
@@ -62,6 +66,7 @@ class Intake:
         self._append = append
         self._clock = clock
         self._taken: OrderedDict[Key, tuple[float, asyncio.Future[None]]] = OrderedDict()
+        self._became = Became()
         self._owed: dict[Key, Record] = {}
         self._unheard: set[tuple[str, str]] = set()
 
@@ -83,6 +88,23 @@ class Intake:
         self._taken |= dict.fromkeys(keys, (self._clock(), done))
         done.add_done_callback(lambda ended: self._ended(keys, ended))
         await self._within(done)
+
+    async def listed(self, record: Record) -> None:
+        """Take notice of a listing. One that names an account as what it is no more is void."""
+        self._directory.learn(record)
+        if not isinstance(record, MembershipPage):
+            return
+        home, now = self._installations.of_room(record.tenant, record.agent, record.room), self._now()
+        accounts = [] if home is None else self._became.belied(home, record, now)
+        if home is None or not accounts:
+            return
+        for account in accounts:
+            self._directory.forget(home, account)
+        void = [changed(home, record.room, ACCOUNT_CHANGED, now)]
+        try:
+            await self._bring(void)
+        except LogError:
+            self._owe(void)
 
     async def missed(self) -> None:
         """Events may not have come: nothing that was listed is known to hold any more."""
@@ -108,6 +130,7 @@ class Intake:
             raise
         account = account_of(event)
         for each in homes if account is not None else ():
+            self._became.note(each, str(account), account_now(event, each), now)
             self._directory.forget(each, str(account))
 
     def _elsewhere(self, home: Installation, event: Mapping[str, Any]) -> Iterator[Installation]:

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 from turngate.connectors.slack.api import SlackApi
 from turngate.connectors.slack.directory import Directory
-from turngate.connectors.slack.events import ACCOUNT_CHANGED
+from turngate.connectors.slack.events import DOUBTED
 from turngate.connectors.slack.installations import Installation, Installations
 from turngate.connectors.slack.listing import Listing, list_room
 from turngate.connectors.slack.members import People
@@ -138,7 +138,7 @@ class Roster:
             entry = self._entry(record.tenant, record.agent, record.room)
             if entry is not None:
                 entry.seen = max(entry.seen, record.started_at)
-        elif isinstance(record, RoomChanged) and record.what == ACCOUNT_CHANGED and record.agent is not None:
+        elif isinstance(record, RoomChanged) and record.what in DOUBTED and record.agent is not None:
             home = self._installations.of_room(record.tenant, record.agent, record.room)
             if home is not None:
                 self._people.forget(home, self._directory.members(home, record.room))

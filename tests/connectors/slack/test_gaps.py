@@ -9,10 +9,12 @@ import pytest
 from tests.connectors.slack.conftest import APPS, Log, installed, listed
 from tests.slack import Slack, Workspace
 from turngate.connectors.slack.directory import Directory
-from turngate.connectors.slack.events import MISSED
+from turngate.connectors.slack.events import ACCOUNT_CHANGED, MISSED
 from turngate.connectors.slack.installations import Installations
 from turngate.connectors.slack.intake import Intake, NotTaken
+from turngate.connectors.slack.listing import Listing
 from turngate.schemas.inputs import MessageDeleted, RoomChanged
+from turngate.schemas.shapes import Member, MemberKind
 from turngate.streams.log import LogError
 
 
@@ -69,3 +71,34 @@ async def test_an_organisations_channel_is_told_of_once_and_heard_of_in_each_of_
     log.records = []
     await taking.take("A1", slack.tell(one, {"type": "tokens_revoked", "tokens": {}}))
     assert [r.room for r in log.records if isinstance(r, RoomChanged)] == ["slack:T2/C1", "slack:T2/C2"]
+
+
+async def test_a_listing_that_was_under_way_when_an_account_changed_is_void(
+    slack: Slack, acme: Workspace, taking: Intake, log: Log
+) -> None:
+    home = installed(acme)
+    user = acme.user("UALEX", guest=True).json("T1", None)
+    await taking.take("A1", slack.tell(acme, {"type": "user_change", "user": user}))
+    assert log.records == []  # no listing has named the account yet
+    for kind, void in (("member", ["slack:T1/C1"]), ("member", []), ("guest", [])):
+        member = Member(reader="slack:T1/UALEX", kind=MemberKind(kind))
+        for page in Listing(home, "C1", 1, members=(member,)).pages(1):
+            await taking.listed(page)
+        assert [(r.room, r.what) for r in log.records if isinstance(r, RoomChanged)] == [
+            (room, ACCOUNT_CHANGED) for room in void
+        ]
+        log.records = []
+    for page in Listing(home, "C2", 1, members=(Member(reader="slack:T1/UALEX", kind=MemberKind.GUEST),)).pages(1):
+        await taking.listed(page)
+    assert log.records == []
+
+
+async def test_an_account_of_which_nothing_can_be_read_is_doubted_in_what_was_listed_before(
+    slack: Slack, acme: Workspace, taking: Intake, log: Log
+) -> None:
+    user = acme.user("UALEX", deleted=True).json("T1", None)
+    await taking.take("A1", slack.tell(acme, {"type": "user_change", "user": user}))
+    for room, started_at in (("C1", 1), ("C2", 4_000_000_000_000)):
+        for page in Listing(installed(acme), room, started_at, members=(Member(reader="slack:T1/UALEX"),)).pages(1):
+            await taking.listed(page)
+    assert [r.room for r in log.records if isinstance(r, RoomChanged)] == ["slack:T1/C1"]
