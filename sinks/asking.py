@@ -1,7 +1,8 @@
 """Decides where a question about a turn is asked, and where sharing is offered (R-TNT-6, R-GRT-1).
 
-A question shows the turn's text. So it is asked in the draft's room only where everybody there now was there when the
-turn was judged, and else of the policy's approvers, each in the room that they share with the agent alone.
+A question shows the turn's text and its action's values. So it is asked in the draft's room only where everybody there
+now was there when the turn was judged, and may be shown all of that; else of the policy's approvers, each in the room
+that they share with the agent alone.
 """
 
 from __future__ import annotations
@@ -57,7 +58,7 @@ class Asking:
         until = until if draft.deadline is None else min(until, draft.deadline)
         judged = await self._judged_by(decided)
         if judged is not None:
-            look = partial(_inside, judged.upper)
+            look = partial(self._as_judged, draft, decided, judged.upper)
             if await self._ask(draft, decided, Place(decided.agent, draft.room, draft.thread), until, look, read_at):
                 return
         for reader in policy.interlock.approvers:
@@ -84,13 +85,26 @@ class Asking:
     ) -> bool:
         """Ask in one room; whether it was, as far as is known, asked there."""
         key = Key(decided.tenant, Kind.QUESTION, f"{decided.turn} {decided.fingerprint} {place.room}")
-        said = question(draft, decided, key.id, here=place.room == draft.room)
+        said = question(draft, decided, key.id, until, here=place.room == draft.room)
         if said is None:
             log.warning("turn %s: it cannot be shown as a whole, so nobody is asked", decided.turn)
             return True
         against = partial(self._against, key.tenant, place, decided, until, look)
         claim = await self._delivery.send(Errand(key, place, said, until, decided.decision, True, against), read_at)
         return claim.state not in _ELSEWHERE
+
+    def _as_judged(self, draft: TurnDrafted, decided: TurnDecided, judged: Audience, now: Shown) -> Code | None:
+        """Everybody in the room now was there when the turn was judged, and may be shown all of it.
+
+        Which grants and proofs permitted it a decision does not say, so none may have ended since.
+        """
+        if not within(now.upper, judged):
+            return Code.DESTINATION_ENLARGED
+        if draft.action is not None and now.upper.guests:  # its values were judged for its operation (R-EGR-2)
+            return Code.CLASS_EGRESS
+        facts = self._journal.facts
+        skew = facts.policy(decided.tenant, decided.decision).settings.freshness.clock_skew
+        return facts.ended_since(decided.tenant, decided.at - skew, max(self._delivery.now(), facts.now))
 
     def _against(
         self,
@@ -163,11 +177,6 @@ class Asking:
             record = self._codec.decode(message.value)
             return record if message.key == record.tenant.encode() else None
         return None
-
-
-def _inside(judged: Audience, now: Shown) -> Code | None:
-    """Everybody in the room now was there when the turn was judged."""
-    return None if within(now.upper, judged) else Code.DESTINATION_ENLARGED
 
 
 def _alone(reader: str | None, now: Shown) -> Code | None:

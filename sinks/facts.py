@@ -72,6 +72,7 @@ class Facts:
         self._proofs: dict[tuple[str, str], tuple[str, str]] = {}
         self._proofs_of: dict[tuple[str, str, str], dict[str, _Proof]] = {}
         self._revoked: set[tuple[str, str]] = set()
+        self._endings: defaultdict[str, list[tuple[int, Code]]] = defaultdict(list)
         self._told: defaultdict[tuple[str, str], deque[tuple[int, _Event]]] = defaultdict(deque)
         self._oldest: deque[tuple[int, tuple[str, str]]] = deque()
 
@@ -94,12 +95,16 @@ class Facts:
             case GrantCommanded(op=GrantOp.REVOKE, grant=str(grant)):
                 # Also before a worker has carried it out: a revocation never waits (R-POL-2).
                 self._grants[record.tenant, grant] = Code.GRANT_REVOKED
+                self._endings[record.tenant].append((timestamp, Code.GRANT_REVOKED))
+            case GrantCommanded(expires_at=int(end)):
+                self._endings[record.tenant].append((end, Code.GRANT_EXPIRED))
             case GrantChanged():
-                self._grant(record)
+                self._grant(record, timestamp)
             case AccountProven():
-                self._proven(record)
+                self._proven(record, timestamp)
             case ProofRevoked():
                 self._revoked.add((record.tenant, record.proof))
+                self._endings[record.tenant].append((timestamp, Code.PROOF_NOT_LIVE))
             case MembershipChanged() | RoomChanged():
                 self._happened(record, timestamp)
             case TurnDelivered():
@@ -140,6 +145,10 @@ class Facts:
         proofs = self._proofs_of[tenant, *owner]
         live = {p.subject for i, p in proofs.items() if (tenant, i) not in self._revoked and now < p.expires_at}
         return now < proofs[proof].expires_at and len(live) == 1
+
+    def ended_since(self, tenant: str, since: int, now: int) -> Code | None:
+        """With which code some grant or proof of the tenant's ended at or after a time; None where none did."""
+        return next((code for at, code in self._endings[tenant] if since <= at <= now), None)
 
     def ended(self, tenant: str, turn: str) -> bool:
         """Whether a turn is known to have had its final decision."""
@@ -188,17 +197,20 @@ class Facts:
         key = (record.tenant, record.agent, record.room or "")
         (self._paused.add if record.paused else self._paused.discard)(key)
 
-    def _grant(self, record: GrantChanged) -> None:
+    def _grant(self, record: GrantChanged, timestamp: int) -> None:
         if record.state is not GrantState.ACTIVE:
             expired = record.state is GrantState.EXPIRED
             code = Code.GRANT_EXPIRED if expired else Code.GRANT_REVOKED
             self._grants.setdefault((record.tenant, record.grant), code)
+            self._endings[record.tenant].append((timestamp, code))
 
-    def _proven(self, record: AccountProven) -> None:
+    def _proven(self, record: AccountProven, timestamp: int) -> None:
         """The same proof again changes nothing (R-IDN-1)."""
         if (record.tenant, record.proof) not in self._proofs:
             self._proofs[record.tenant, record.proof] = (record.agent, record.reader)
             proofs = self._proofs_of.setdefault((record.tenant, record.agent, record.reader), {})
+            at = timestamp if any(p.subject != record.subject for p in proofs.values()) else record.expires_at
+            self._endings[record.tenant].append((at, Code.PROOF_NOT_LIVE))
             proofs[record.proof] = _Proof(record.subject, record.expires_at)
 
 

@@ -38,8 +38,11 @@ def asked(draft: TurnDrafted, fingerprint: str) -> tuple[str | None, Action | No
     return None
 
 
-def question(draft: TurnDrafted, decided: TurnDecided, name: str, *, here: bool) -> Said | None:
-    """What is asked, with two buttons; `here`: in the draft's own room. None where it cannot be shown as a whole."""
+def question(draft: TurnDrafted, decided: TurnDecided, name: str, until: int, *, here: bool) -> Said | None:
+    """What is asked, with two buttons; `here`: in the draft's own room. None where it cannot be shown as a whole.
+
+    A yes counts `until` (ms) the draft asks no more: of one that is pressed later nobody knows any more what it is to.
+    """
     found = None if decided.fingerprint is None else asked(draft, decided.fingerprint)
     if found is None or decided.fingerprint is None:
         return None
@@ -49,7 +52,8 @@ def question(draft: TurnDrafted, decided: TurnDecided, name: str, *, here: bool)
     blocks = list(_plain(f"{draft.agent} asks: may this be {'said' if action is None else 'done'} {where}? ({codes})"))
     blocks += [] if text is None else [*_divided(text)]
     blocks += [] if action is None else [*_divided(_described(action))]
-    value = json.dumps({"tenant": draft.tenant, "room": draft.room, "fingerprint": decided.fingerprint})
+    about = {"tenant": draft.tenant, "room": draft.room, "fingerprint": decided.fingerprint, "until": until}
+    value = json.dumps(about)
     blocks.append(
         {
             "type": "actions",
@@ -101,11 +105,17 @@ def pressed(payload: Mapping[str, Any], home: Installation, at: int) -> ActionAp
     if action.get("action_id") != APPROVE:
         return None
     return ActionApproved(
-        tenant=home.tenant, at=at, approval=approval, fingerprint=said["fingerprint"], by=by, room=said["room"]
+        tenant=home.tenant,
+        at=at,
+        approval=approval,
+        fingerprint=said["fingerprint"],
+        by=by,
+        room=said["room"],
+        expires_at=said["until"],
     )
 
 
-def _value(text: object) -> dict[str, str] | None:
+def _value(text: object) -> dict[str, Any] | None:
     try:
         value = json.loads(text) if isinstance(text, str) else None
     except ValueError:
@@ -113,13 +123,16 @@ def _value(text: object) -> dict[str, str] | None:
     names = ("tenant", "room", "fingerprint")
     if not isinstance(value, dict) or not all(isinstance(value.get(name), str) for name in names):
         return None
+    if type(value.get("until")) is not int:
+        return None
     return value if _FINGERPRINT.fullmatch(value["fingerprint"]) else None
 
 
 def _described(action: Action) -> str:
-    """An action as it was drafted: every value, exactly."""
+    """An action as it was drafted: every value, exactly. One that would look like more lines than one is escaped."""
     lines = [f"operation: {action.operation}", f"skill: {action.skill}"]
-    return "\n".join(lines + [f"{param.name}: {param.value}" for param in action.params])
+    shown = (param.value if param.value.isprintable() else json.dumps(param.value) for param in action.params)
+    return "\n".join(lines + [f"{param.name}: {value}" for param, value in zip(action.params, shown, strict=True)])
 
 
 def _words(audience: Audience) -> str:

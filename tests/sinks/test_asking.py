@@ -22,6 +22,8 @@ from turngate.sinks.delivery import now_ms
 from turngate.sinks.questions import APPROVE, WITHDRAW, asked, offer, pressed, question
 from turngate.streams.local import LocalRuntime
 
+#: Of the policy, in milliseconds.
+ASK_TTL = 900_000
 LINK = "see https://x.example/secret"
 TOOL = {"mail": {"audience": {"workspace": "slack:T1"}, "private": True, "untrusted": True}}
 REFUND = {"operation": "crm.refund", "skill": "refund", "params": [{"name": "amount", "value": "5", "origin": "llm"}]}
@@ -199,6 +201,66 @@ async def test_an_action_is_shown_with_every_value_and_its_yes_is_for_it_alone(e
     assert [r.verdict for r in came if isinstance(r, TurnDecided)] == ["deliver"]
 
 
+async def test_a_value_that_would_look_like_another_line_is_escaped(engine: Engine) -> None:
+    values = [{"name": "memo", "value": "gift\namount: 5", "origin": "llm"}, *REFUND["params"]]
+    params = {name: {"type": kind, "set_by": ["llm"]} for name, kind in (("amount", "price"), ("memo", "text"))}
+    engine.policy(skills={"refund": {"operation": "crm.refund", "approval": "required", "params": params}})
+    engine.listing("slack:T1/C2", ALEX)  # a room that starts under the new policy
+    engine.stage.slack.channel("C2", engine.stage.acme, ["UBOT", "UALEX"], private=True)
+    engine.say(1, "slack:T1/C2")
+    engine.draft(text=None, action=REFUND | {"params": values}, room="slack:T1/C2", trigger="message:slack:T1/C2/1")
+    await engine.deliver()
+    (post,) = engine.stage.slack.posts
+    assert shown(post)[2].splitlines()[2:] == [r'memo: "gift\namount: 5"', "amount: 5"]
+
+
+@pytest.mark.parametrize("guest", [False, True])
+async def test_an_actions_values_are_shown_to_no_guest(engine: Engine, guest: bool) -> None:  # R-EGR-2
+    stage = engine.stage
+    engine.policy(interlock={"mode": "ask", "approvers": ["slack:T1/UEVE"]})
+    room = "slack:T1/C2"
+    engine.listing(room, ALEX, {"reader": KIM, "kind": "guest" if guest else "member"})
+    stage.acme.user("UKIM", guest=guest)
+    stage.slack.channel("C2", stage.acme, ["UBOT", "UALEX", "UKIM"], private=True)
+    engine.say(1, room)
+    engine.draft(text=None, action=REFUND, room=room, trigger=f"message:{room}/1")
+    await engine.deliver()
+    (post,) = stage.slack.posts
+    assert (post.room == "C2") is not guest
+    assert shown(post)[2].endswith("amount: 5")
+
+
+ENDED: dict[str, Record] = {
+    "a grant": made(inputs.GrantCommanded, command="c", operator="o", op="revoke", agent="mesh", grant="g"),
+    "a proof": made(inputs.ProofRevoked, proof="p"),
+}
+
+
+@pytest.mark.parametrize("ended", ENDED.values(), ids=ENDED)
+async def test_what_was_judged_by_a_grant_or_proof_that_has_ended_since_is_not_shown(
+    engine: Engine, ended: Record
+) -> None:  # R-POL-2
+    engine.draft()
+    engine.stage.write(ended.model_copy(update={"at": now_ms()}))
+    await engine.deliver()
+    assert engine.stage.slack.posts == []
+
+
+async def test_a_yes_counts_while_the_draft_asks_and_for_no_later_draft(engine: Engine) -> None:  # R-TNT-6
+    before = now_ms()
+    decided = engine.draft()
+    await engine.deliver()
+    (post,) = engine.stage.slack.posts
+    yes = press(engine.stage, post)
+    assert isinstance(yes, ActionApproved)
+    assert yes.expires_at is not None
+    assert before + ASK_TTL <= yes.expires_at <= now_ms() + ASK_TTL
+    late = yes.model_copy(update={"expires_at": now_ms()})  # as a button of a question of a quarter of an hour ago
+    engine.feed(late)
+    again = engine.draft("t2")
+    assert (again.fingerprint, again.verdict) == (decided.fingerprint, "ask")
+
+
 async def test_what_was_decided_meanwhile_is_asked_of_nobody(engine: Engine) -> None:
     decided = engine.draft()
     engine.make(ActionApproved, approval="a", fingerprint=decided.fingerprint, by=ALEX, room=ROOM)
@@ -294,7 +356,9 @@ async def test_a_question_is_asked_where_the_log_tells_who_was_there_when_it_was
 DRAFT = made(
     TurnDrafted, agent="mesh", turn="t1", room=ROOM, renderings=[{"text": "one"}, {"text": "two"}], action=REFUND
 )
-BAD_VALUES = ["", "{", "[]", "{}", json.dumps({"tenant": "acme", "room": ROOM, "fingerprint": "x"}), None, 5]
+GOOD_VALUE = {"tenant": "acme", "room": ROOM, "fingerprint": "0" * 64, "until": AT}
+BAD_PARTS: list[dict[str, Any]] = [{"fingerprint": "x"}, {"room": None}, {"until": None}, {"until": True}]
+BAD_VALUES = ["", "{", "[]", "{}", *(json.dumps(GOOD_VALUE | part) for part in BAD_PARTS), None, 5]
 
 
 def test_a_fingerprint_stands_for_one_of_the_texts_or_the_action_and_for_nothing_else() -> None:
@@ -313,7 +377,7 @@ def test_a_text_is_shown_whole_and_unchanged_or_not_at_all(text: str) -> None:
     decided = made(TurnDecided, turn="t1", agent="mesh", room=ROOM, verdict="ask", leaves_digest="", policy="1",
                    decision="d", fingerprint=turn_fingerprint(draft, text))  # fmt: skip
     assert isinstance(decided, TurnDecided)
-    said = question(draft, decided, "q", here=True)
+    said = question(draft, decided, "q", AT, here=True)
     assert said is not None
     sections = [block["text"]["text"] for block in said.blocks if block["type"] == "section"]
     assert "".join(sections[1:]) == text
@@ -326,7 +390,7 @@ def test_what_cannot_be_shown_whole_is_not_asked() -> None:
     decided = made(TurnDecided, turn="t1", agent="mesh", room=ROOM, verdict="ask", leaves_digest="", policy="1",
                    decision="d", fingerprint=turn_fingerprint(draft, "x" * 200_000))  # fmt: skip
     assert isinstance(decided, TurnDecided)
-    assert question(draft, decided, "q", here=True) is None
+    assert question(draft, decided, "q", AT, here=True) is None
     long = made(SharingOffered, request="s", agent="mesh", room=DIRECT, revision="r", text="x" * 200_000,
                 audience="public", code="C", expires_at=AT)  # fmt: skip
     assert isinstance(long, SharingOffered)
@@ -342,7 +406,7 @@ def test_a_button_with_another_value_says_nothing(stage: Stage, value: object) -
         "container": {"message_ts": "1.1", "channel_id": "C1"},
         "actions": actions,
     }
-    good = json.dumps({"tenant": "acme", "room": ROOM, "fingerprint": "0" * 64})
+    good = json.dumps(GOOD_VALUE)
     home = installed(stage.acme)
     assert pressed(payload, home, AT) is None
     assert pressed(payload | {"actions": [{"action_id": APPROVE, "value": good}]}, home, AT) is not None
