@@ -11,8 +11,9 @@ from urllib.parse import urlencode
 
 import pytest
 
-from tests.connectors.slack.conftest import installed
-from tests.connectors.slack.test_intake import Log, served, socket_of
+from tests.connectors.slack.conftest import Log, installed
+from tests.connectors.slack.test_intake import served
+from tests.connectors.slack.test_socket import socket_of
 from tests.slack import Slack, Workspace
 from tests.slack.server import APP_TOKEN, SIGNING_SECRET
 from turngate.connectors.slack.answers import Answers
