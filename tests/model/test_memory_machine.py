@@ -44,10 +44,11 @@ def leaves_are_looked_through_often(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(collecting, "LEAST", 8)
 
 
+@pytest.mark.timeout(900)
 def test_the_engine_agrees_with_the_model() -> None:
     Pair.verdicts.clear()
     Pair.seen.clear()
-    chosen = examples(1_000)
+    chosen = examples(2_000)
     run_state_machine_as_test(Memory, settings=settings(chosen, stateful_step_count=STEPS))
     assert Pair.verdicts["deliver"] >= sum(Pair.verdicts.values()) / 4
     thousands = chosen.max_examples // 1_000
