@@ -6,7 +6,7 @@ What goes to one room goes in the order in which it was decided; rooms do not wa
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from functools import partial
 
 from turngate.schemas.catalog import OUTPUT_TOPICS
@@ -36,6 +36,19 @@ class Courier:
         self._codec = codec
         self._tasks: set[asyncio.Task[None]] = set()
         self._last: dict[str, asyncio.Task[None]] = {}
+        self._drops = 0
+
+    async def take_all(self, messages: Iterable[Message]) -> None:
+        """Take up what was read together; raises as `take` does.
+
+        What is left of it when a partition is dropped comes again, to whoever has that then, from the position that was
+        noted last. Taken up before, it would be noted past what lies between.
+        """
+        drops = self._drops
+        for message in messages:
+            if self._drops != drops:
+                return
+            await self.take(message)
 
     async def take(self, message: Message) -> None:
         """Begin what a record asks for; where too much is under way, wait for some of it first.
@@ -59,6 +72,7 @@ class Courier:
 
     def drop(self, topic: str, partition: int) -> None:
         """A partition is somebody else's: what is under way is finished, and not counted."""
+        self._drops += 1
         self.progress.drop((topic, partition))
 
     def failures(self) -> None:

@@ -7,7 +7,7 @@ import logging
 import time
 import uuid
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TypeVar
 
@@ -232,11 +232,14 @@ class Delivery:
         return await self._insist(lambda: self._claims.end(claim.key, "", State.UNCERTAIN, reasons=NOT_CONFIRMED))
 
     async def _seen(self, claim: Claim) -> Claim | None:
-        mark = TURN if claim.key.kind is Kind.TURN else NOTE
-        message = await self._connector.find(claim.key, claim.place, mark, claim.at - LOOK_BACK_MS)
+        message = await self._message(claim)
         if message is None:
             return None
         return await self._insist(lambda: self._claims.end(claim.key, "", State.SENT, message))
+
+    async def _message(self, claim: Claim) -> str | None:
+        mark = TURN if claim.key.kind is Kind.TURN else NOTE
+        return await self._connector.find(claim.key, claim.place, mark, claim.at - LOOK_BACK_MS)
 
     async def _recorded(self, claim: Claim) -> Claim:
         if claim.state is State.UNCERTAIN:
@@ -265,9 +268,11 @@ class Delivery:
     async def _keep_looking(self, claim: Claim) -> None:
         for seconds in self._patience.looks:
             await asyncio.sleep(seconds)
-            found = await self._look(claim)
-            if found.state is not State.UNCERTAIN:
-                await self._recorded(found)
+            message = await self._message(claim)
+            if message is not None:
+                # Recorded first: only while its claim says `uncertain` is it looked for again after a restart.
+                await self._recorded(replace(claim, state=State.SENT, message=message, reasons=()))
+                await self._insist(partial(self._claims.end, claim.key, "", State.SENT, message))
                 return
 
     async def _end(

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 
 from aiokafka import AIOKafkaConsumer, ConsumerRebalanceListener, TopicPartition
 from aiokafka.errors import CommitFailedError, IllegalStateError, KafkaConnectionError, KafkaError
+from aiokafka.structs import ConsumerRecord
 
 from turngate.schemas.authority import Role
 from turngate.schemas.codec import Codec
@@ -98,11 +99,11 @@ class DeliveryService:
             await consumer.start()
             while not stop.is_set():
                 journal.failures()
-                for place, records in (await consumer.getmany(timeout_ms=_WAIT_MS)).items():
-                    topic = self.plain(place.topic)
-                    for r in records:
-                        journal.note((r.key or b"").decode("utf-8", "replace"), place.partition)
-                        await courier.take(Message(topic, r.partition, r.offset, r.timestamp, r.key, r.value))
+                read = await consumer.getmany(timeout_ms=_WAIT_MS)
+                messages = [self._message(r) for records in read.values() for r in records]
+                for message in messages:
+                    journal.note((message.key or b"").decode("utf-8", "replace"), message.partition)
+                await courier.take_all(messages)
                 courier.failures()
                 if time.monotonic() - committed >= COMMIT_EVERY:
                     committed = time.monotonic()
@@ -112,6 +113,9 @@ class DeliveryService:
         finally:
             await courier.stop(0)
             await consumer.stop()
+
+    def _message(self, r: ConsumerRecord) -> Message:
+        return Message(self.plain(r.topic), r.partition, r.offset, r.timestamp, r.key, r.value)
 
     def plain(self, topic: str) -> str:
         """A topic's name in the contract."""

@@ -19,8 +19,11 @@ from turngate.connectors.slack.members import People
 from turngate.schemas.catalog import topic_of
 from turngate.schemas.codec import Codec
 from turngate.schemas.inputs import PolicyPublished, Record, TurnDelivered
-from turngate.sinks.delivery import Patience, now_ms
-from turngate.sinks.embedded import AppendRecords, EmbeddedDelivery
+from turngate.sinks.asking import Asking
+from turngate.sinks.courier import Courier
+from turngate.sinks.delivery import Delivery, Patience, now_ms
+from turngate.sinks.embedded import AppendRecords, EmbeddedDelivery, LocalJournal
+from turngate.sinks.local_claims import LocalClaims
 from turngate.sinks.slack import SlackConnector
 from turngate.streams.local_log import LocalLog
 
@@ -74,15 +77,31 @@ class Stage:
         append: AppendRecords | None = None,
     ) -> AsyncIterator[EmbeddedDelivery]:
         """A delivery that has been started, and is broken off at the end of the block as a crash would do it."""
-        installations = Installations([App(self.acme.app)], [installed(w) for w in self.slack.workspaces.values()])
-        async with SlackApi(self.slack.url if url is None else url, patience=call) as api:
-            connector = SlackConnector(api, People(api), installations, now_ms)
+        async with self._connector(call, url) as connector:
             running = EmbeddedDelivery(self.log, CODEC, connector, patience=patience, append=append)
             await running.start()
             try:
                 yield running
             finally:
                 await running.stop(0)
+
+    @asynccontextmanager
+    async def courier(self) -> AsyncIterator[Courier]:
+        """What carries turns to a delivery, by itself."""
+        async with self._connector(0.5) as connector:
+            journal = LocalJournal(self.log, CODEC, 0, None)
+            delivery = Delivery(journal, LocalClaims(self.log), connector, now_ms, QUICK)
+            carrying = Courier(delivery, Asking(delivery, journal, connector, CODEC), CODEC)
+            try:
+                yield carrying
+            finally:
+                await carrying.stop(0)
+
+    @asynccontextmanager
+    async def _connector(self, call: float, url: str | None = None) -> AsyncIterator[SlackConnector]:
+        installations = Installations([App(self.acme.app)], [installed(w) for w in self.slack.workspaces.values()])
+        async with SlackApi(self.slack.url if url is None else url, patience=call) as api:
+            yield SlackConnector(api, People(api), installations, now_ms)
 
     async def deliver(self, **more: Any) -> None:
         """Deliver everything there is."""

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -15,6 +17,7 @@ from tests.sinks.stage import CODEC, QUICK, Stage
 from tests.slack import Call, Fault
 from turngate.connectors.slack.events import ACCOUNT_CHANGED
 from turngate.schemas.inputs import AgentPaused, MembershipChanged, MembershipPage, Record, RoomChanged, TurnDelivered
+from turngate.sinks import courier
 from turngate.sinks.claims import Key, Kind, Place
 from turngate.sinks.delivery import WORTH_MS, Patience, now_ms
 from turngate.sinks.local_claims import LocalClaims
@@ -209,6 +212,55 @@ async def test_what_was_uncertain_is_looked_for_after_a_restart_too(stage: Stage
     stage.restarted()
     async with stage.delivery():
         await until(sent)
+
+
+async def test_what_was_found_but_could_not_be_recorded_is_found_again_after_a_restart(stage: Stage) -> None:
+    tried: list[Record] = []
+
+    async def append(records: Sequence[Record]) -> None:
+        if any(isinstance(record, TurnDelivered) and record.status == "sent" for record in records):
+            tried.extend(records)
+            raise LogError("the log is full")
+        stage.write(*records)
+
+    async def refused() -> bool:
+        return bool(tried)
+
+    async def sent() -> bool:
+        return stage.outcomes() == {"t1": ("sent",)}
+
+    stage.slack.fail("chat.postMessage", Fault.RESET)
+    stage.slack.fail("conversations.history", Fault.UNAVAILABLE, times=1)
+    stage.authorize("t1")
+    async with stage.delivery(append=append) as running:
+        await running.look()
+        await running.finish()
+        await until(refused)
+    assert stage.outcomes() == {"t1": ("uncertain", "not_confirmed")}
+    stage.restarted()
+    async with stage.delivery():
+        await until(sent)
+    assert stage.said() == ["this is t1"]
+
+
+async def test_what_is_left_when_a_partition_is_taken_away_is_left_to_whoever_has_it(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:  # R-RUN-4
+    async def begun() -> bool:
+        return len(stage.slack.called("conversations.members")) > 1
+
+    monkeypatch.setattr(courier, "AT_ONCE", 1)
+    stage.slack.fail("conversations.members", Fault.UNAVAILABLE, times=1_000)
+    stage.authorize("t1", valid_until=now_ms() + 1_500)
+    stage.authorize("t2", "t3", room="slack:T1/C9", destination="public")
+    async with stage.courier() as carrying:
+        taking = asyncio.create_task(carrying.take_all(list(stage.log.scan("outbound"))))
+        await until(begun)
+        carrying.drop("outbound", 0)
+        await taking
+        await carrying.finish()
+        assert stage.outcomes().keys() == {"t1", "t2"}  # that was waited for already
+        assert carrying.progress.take() == {}
 
 
 async def test_a_message_in_a_thread_is_found_there(stage: Stage) -> None:
