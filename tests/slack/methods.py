@@ -47,6 +47,8 @@ class Methods:
 
     world: World
     page: int = MOST
+    #: Whether a cursor counts the items before it. Slack's name an item, but nothing promises it.
+    counting: bool = False
     codes: dict[str, Workspace] = field(default_factory=dict)
     #: Whether OAuth hands out tokens that expire, and the refresh tokens that are good for a new one.
     rotating: bool = False
@@ -176,6 +178,7 @@ class Methods:
 
     def _paged(self, items: list[Any], args: Json, name: Callable[[Any], str]) -> tuple[list[Any], Json]:
         """A page; its cursor names the item that the next one begins with, so what joins behind it is on it."""
+        named = [str(i) if self.counting else name(item) for i, item in enumerate(items)]
         try:
             limit = int(args.get("limit") or 100)
         except ValueError:
@@ -188,9 +191,9 @@ class Methods:
                 wanted = base64.b64decode(str(args["cursor"]), validate=True).decode()
             except ValueError:
                 raise Refused("invalid_cursor") from None
-            start = next((i for i, item in enumerate(items) if name(item) == wanted), len(items))
+            start = named.index(wanted) if wanted in named else len(items)
         end = start + min(limit, self.page)
-        cursor = base64.b64encode(name(items[end]).encode()).decode() if end < len(items) else ""
+        cursor = base64.b64encode(named[end].encode()).decode() if end < len(items) else ""
         return items[start:end], {"response_metadata": {"next_cursor": cursor}}
 
     # Writing.

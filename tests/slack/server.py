@@ -91,6 +91,10 @@ class Slack(World):
     def page(self, most: int) -> None:
         self._methods.page = most
 
+    def count_pages(self) -> None:
+        """From now on a cursor counts the items before it, so that what leaves there shifts the others."""
+        self._methods.counting = True
+
     def fail(self, method: str, fault: Fault | str, *, times: int = 1, after: int = 0) -> None:
         """Spoil the next `times` calls of a method, `after` so many that go well. A text is an error code."""
         self._faults.plan(method, fault, times, after)
