@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -191,7 +192,7 @@ def _logged(entry: dict[str, Any], subtype: str, room: str, at: int, scene: Scen
     """An edit or a deletion, as it happens or out of the log that some exports keep.
 
     An edit into a tombstone is a deletion. Slack also reports a change where a link was unfurled or a reply counted:
-    what neither says nor quotes anything new is no edit.
+    what neither says, shows nor quotes anything new, and is not marked as edited anew, is no edit.
     """
     message = entry.get("message")
     of = message if isinstance(message, dict) else {}
@@ -200,18 +201,23 @@ def _logged(entry: dict[str, Any], subtype: str, room: str, at: int, scene: Scen
     if subtype == DELETED or of.get("subtype") == GONE:
         yield _deleted(room, str(ts), at, scene)
         return
-    before = entry.get("previous_message")
-    if isinstance(before, dict) and _says(before, room, scene) == _says(of, room, scene):
-        return
     now = {k: v for k, v in of.items() if k != "edited"}
+    before = entry.get("previous_message")
+    if isinstance(before, dict):
+        (said, shown), (said_before, shown_before) = _says(of, room, scene), _says(before, room, scene)
+        if said == said_before and shown == shown_before:
+            return
+        if said == said_before:  # what is new is not in the text, and an edit is known by its text
+            now["text"] = "\n".join([_text_or_none(of, "text") or "", json.dumps(shown, ensure_ascii=False)])
     for event in _observed(now, room, at, scene, at):
         yield RoomEvent(event.record, at, event.topic, {**event.fields, "edited": True})
 
 
-def _says(entry: dict[str, Any], room: str, scene: Scene) -> object:
-    """What an entry says, shows and quotes."""
+def _says(entry: dict[str, Any], room: str, scene: Scene) -> tuple[object, object]:
+    """What an entry says and quotes, and what it shows; of attachments only what they quote counts."""
     quotes = quotes_of({"ts": None, **entry}, room, scene.accounts.namespace, scene.rooms)
-    return [entry.get(name) for name in ("text", "blocks", "files")], quotes
+    shown = {name: entry.get(name) for name in ("blocks", "files", "edited")}
+    return (entry.get("text"), quotes), shown
 
 
 def _deleted(room: str, ts: str, at: int, scene: Scene) -> RoomEvent:

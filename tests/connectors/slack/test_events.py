@@ -161,6 +161,7 @@ def test_an_edit(scene: Scene) -> None:
         ({"attachments": [{"is_msg_unfurl": True, "channel_id": "C2", "ts": "1700000000.000100", "text": "x"}]}, 1),
         ({"blocks": [{"type": "section"}]}, 1),
         ({"files": [{"id": "F1"}]}, 1),
+        ({"attachments": [{"text": "an app's words"}], "edited": {"user": "UAPP", "ts": "1800000000.000200"}}, 1),
     ],
 )
 def test_what_slack_changes_itself_is_no_edit(scene: Scene, change: dict[str, Any], edits: int) -> None:
@@ -171,6 +172,19 @@ def test_what_slack_changes_itself_is_no_edit(scene: Scene, change: dict[str, An
     assert len(records) == edits
     if "is_msg_unfurl" in json.dumps(change):  # it embeds another conversation's text
         assert records[0].quotes == ("message:slack:T1/C2/1700000000.000100",)
+
+
+def test_each_edit_is_told_from_those_before_it_though_the_text_stays(scene: Scene) -> None:  # R-AUD-6
+    ts = scene.world.say(scene.room, "UAPP", "Deploying", blocks=[{"text": "0 %"}])
+    for percent in ("50 %", "100 %", "50 %"):
+        scene.world.edit(scene.room, ts, blocks=[{"text": percent}])
+    records = [said(r) for r in scene.records()]
+    texts = [r.text for r in records]
+    assert texts[0] == "Deploying"
+    assert [str(text).startswith("Deploying\n") for text in texts] == [False, True, True, True]
+    assert ("50 %" in str(texts[1]), "100 %" in str(texts[2]), texts[3] == texts[1]) == (True, True, True)
+    scene.world.edit(scene.room, ts, "Deployed", blocks=[])
+    assert said(scene.one()).text == "Deployed"
 
 
 def test_a_deletion_does_not_bring_the_text_back(scene: Scene) -> None:
