@@ -55,8 +55,6 @@ SocketMode = Annotated[
 ]
 #: Work until it is cancelled.
 Work = Coroutine[Any, Any, None]
-#: Of listings, so old that nothing in them is fresh any more (ms).
-_OLD = 86_400_000
 #: Milliseconds by which this clock and a broker's may differ.
 _SKEW = 60_000
 
@@ -177,7 +175,7 @@ async def hearing(
 ) -> AsyncIterator[list[Work]]:
     """Take in what happens in Slack while the work that this gives is done."""
     from turngate.connectors.slack.answers import Answers
-    from turngate.connectors.slack.directory import Directory
+    from turngate.connectors.slack.directory import looked_back
     from turngate.connectors.slack.http import EventsServer
     from turngate.connectors.slack.installing import Installer
     from turngate.connectors.slack.intake import Intake
@@ -185,9 +183,7 @@ async def hearing(
     from turngate.connectors.slack.socket import Socket
     from turngate.sinks.questions import pressed
 
-    directory = Directory()
-    async for record in feed.follow("membership-refreshes", now() - _OLD, forever=False):
-        directory.learn(record)
+    directory = await looked_back(feed, now())
     intake = Intake(installations, directory, feed.append)
     answers = Answers(installations, feed.append, pressed, Linking(installations, directory))
     await intake.missed()

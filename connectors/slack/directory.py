@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections import defaultdict
 from collections.abc import Iterable
 
 from turngate.connectors.slack.installations import Installation
 from turngate.connectors.slack.people import SLACKBOT, Account
-from turngate.schemas.inputs import MembershipPage, Record
+from turngate.schemas.inputs import MembershipPage, PolicyPublished, Record
+from turngate.schemas.policy import PolicyInvalid, parse_policy
 from turngate.schemas.shapes import Member, MemberKind
+from turngate.streams.feed import Feed
 
 #: Tenant, agent and namespace of rooms that one installation lists.
 Place = tuple[str, str, str]
+#: Milliseconds for which listings are looked back at, and longer where a policy lets observations be good for longer.
+DAY = 86_400_000
 
 
 class Directory:
@@ -59,6 +64,19 @@ class Directory:
     def members(self, home: Installation, room: str) -> Iterable[str]:
         """The accounts that the listings of a room named."""
         return frozenset(self._rooms[_place(home)].get(room, ()))
+
+
+async def looked_back(feed: Feed, now: int) -> Directory:
+    """What every listing told that may still count, by whichever policy there was. Raises `LogError`."""
+    good = DAY
+    async for record in feed.follow("policies", 0, forever=False):
+        if isinstance(record, PolicyPublished):
+            with contextlib.suppress(PolicyInvalid):
+                good = max(good, parse_policy(record.document).freshness.observation)
+    directory = Directory()
+    async for record in feed.follow("membership-refreshes", max(0, now - good), forever=False):
+        directory.learn(record)
+    return directory
 
 
 def _place(home: Installation) -> Place:
