@@ -130,7 +130,7 @@ BUTTON = {
     "actions": [
         {
             "action_id": APPROVE,
-            "value": json.dumps({"tenant": "acme", "room": "slack:T1/C1", "fingerprint": "0" * 64}),
+            "value": json.dumps({"tenant": "acme", "room": "slack:T1/C1", "fingerprint": "0" * 64, "until": 1}),
         }
     ],
 }
