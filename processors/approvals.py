@@ -11,6 +11,7 @@ from turngate.processors.rows import Approval
 from turngate.processors.taint import of_conversation
 from turngate.schemas.canonical import digest
 from turngate.schemas.inputs import ActionApproved, ApprovalWithdrawn, TurnDrafted
+from turngate.schemas.outputs import TurnAuthorized
 from turngate.schemas.shapes import Action
 
 
@@ -20,7 +21,7 @@ def action_fingerprint(action: Action) -> str:
     return digest({"operation": action.operation, "skill": action.skill, "params": params})
 
 
-def turn_fingerprint(draft: TurnDrafted, text: str | None) -> str:
+def turn_fingerprint(draft: TurnDrafted | TurnAuthorized, text: str | None) -> str:
     """SHA-256 of exactly what would be sent, and where (contract section 2)."""
     action = None if draft.action is None else action_fingerprint(draft.action)
     where = {"room": draft.room, "thread": draft.thread, "broadcast": draft.broadcast}

@@ -55,6 +55,7 @@ _READERS: Mapping[str, frozenset[Role]] = MappingProxyType(
         "memory-writes": frozenset({Role.ASSESSOR}),
         "operator-commands": frozenset({Role.ASSESSOR, Role.SINK}),  # a pause withholds (R-POL-4)
         "turn-drafts": frozenset({Role.SINK}),  # what a question is about
+        "approvals": frozenset({Role.SINK}),  # one may be withdrawn before it is sent (R-POL-2)
         "deliveries": frozenset({Role.SINK}),  # what has been sent before (R-DLV-2)
         "policies": frozenset({Role.CONNECTOR, Role.SINK, Role.ASSESSOR, Role.AUDITOR}),  # `freshness`, `sensitivity`
         "refresh-requests": frozenset({Role.CONNECTOR}),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from turngate.processors.approvals import turn_fingerprint
 from turngate.processors.audience import Sets, keyed
 from turngate.processors.live import Shown, shown
 from turngate.processors.policy import Effective
@@ -35,6 +36,10 @@ def against(
             codes[ended] = None
     if not all(facts.live_proof(turn.tenant, proof, now) for proof in turn.proofs):
         codes[Code.PROOF_NOT_LIVE] = None
+    # Of what stood before that the engine knew; which approval it went by is not said.
+    since_decided = turn.at - policy.settings.freshness.clock_skew
+    if facts.withdrawn_since(turn.tenant, turn_fingerprint(turn, turn.text), since_decided):
+        codes[Code.APPROVAL_MISSING] = None
     if turn.valid_until is not None and turn.valid_until <= now:
         codes[Code.VALIDITY_EXPIRED] = None
     found = [Reason(code=code) for code in codes]

@@ -14,7 +14,9 @@ from turngate.schemas.catalog import INPUT_TOPICS, OUTPUT_TOPICS
 from turngate.schemas.codec import Codec, Undecodable
 from turngate.schemas.inputs import (
     AccountProven,
+    ActionApproved,
     AgentPaused,
+    ApprovalWithdrawn,
     DeliveryStatus,
     GrantCommanded,
     GrantOp,
@@ -32,10 +34,10 @@ from turngate.streams.log import Message
 
 #: What is read for them: from the beginning, or only of late.
 WHOLE = ("policies", "operator-commands", "grants", "identity-proofs")
-LATE = ("membership-refreshes", "turn-verdicts", "deliveries")
+LATE = ("membership-refreshes", "turn-verdicts", "deliveries", "approvals")
 #: Milliseconds for which events of rooms are remembered; no listing older than this decides anything.
 KEPT_MS = 3_600_000
-#: Decisions of which the policy is remembered, and turns of which it is that they have ended.
+#: Decisions of which the policy is remembered, turns of which it is that they have ended, and approvals.
 MOST = 10_000
 
 V = TypeVar("V")
@@ -65,6 +67,8 @@ class Facts:
         self._policies: dict[str, list[Policy]] = {}
         self._labels: OrderedDict[tuple[str, str], str] = OrderedDict()
         self._ended: OrderedDict[tuple[str, str], None] = OrderedDict()
+        self._approved: OrderedDict[tuple[str, str], str] = OrderedDict()
+        self._withdrawn: OrderedDict[tuple[str, str], int] = OrderedDict()
         self._delivered: OrderedDict[tuple[str, str], DeliveryStatus] = OrderedDict()
         self._commands: set[tuple[str, str]] = set()
         self._paused: set[tuple[str, str, str]] = set()
@@ -100,6 +104,12 @@ class Facts:
                 self._endings[record.tenant].append((end, Code.GRANT_EXPIRED))
             case GrantChanged():
                 self._grant(record, timestamp)
+            case ActionApproved() if (record.tenant, record.approval) not in self._approved:
+                _remember(self._approved, (record.tenant, record.approval), record.fingerprint)
+            case ApprovalWithdrawn():
+                of = self._approved.get((record.tenant, record.approval))
+                if of is not None:  # one that was withdrawn before it was given let out nothing
+                    _remember(self._withdrawn, (record.tenant, of), timestamp)
             case AccountProven():
                 self._proven(record, timestamp)
             case ProofRevoked():
@@ -145,6 +155,10 @@ class Facts:
         proofs = self._proofs_of[tenant, *owner]
         live = {p.subject for i, p in proofs.items() if (tenant, i) not in self._revoked and now < p.expires_at}
         return now < proofs[proof].expires_at and len(live) == 1
+
+    def withdrawn_since(self, tenant: str, fingerprint: str, since: int) -> bool:
+        """Whether somebody has taken back their yes to these bytes at or after a time (R-POL-2)."""
+        return self._withdrawn.get((tenant, fingerprint), -1) >= since
 
     def ended_since(self, tenant: str, since: int, now: int) -> Code | None:
         """With which code some grant or proof of the tenant's ended at or after a time; None where none did."""

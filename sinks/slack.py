@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from html import escape
 from typing import Any
 
 from turngate.connectors.slack.api import CallFailed, SlackApi
@@ -23,7 +24,8 @@ from turngate.schemas.shapes import Code, Reason
 from turngate.sinks.claims import Key, Place
 from turngate.sinks.ports import Listed, NotPosted, Posted, Said, Unsure
 
-#: Where Slack cuts a text, in UTF-16 units, which are never fewer than characters. Nothing is ever sent in part.
+#: Where Slack cuts a text, in UTF-16 units, which are never fewer than characters, and with `&`, `<` and `>` as it may
+#: write them. Nothing is ever sent in part.
 LONGEST = 40_000
 #: Messages of one page, and pages, that are looked through for one that may be there.
 _PAGE, _MOST_PAGES = 200, 50
@@ -66,7 +68,7 @@ class SlackConnector:
         home = self._installations.of_room(tenant, place.agent, place.room)
         if home is None:
             return NotPosted(Reason(code=Code.CONNECTOR_REFUSED, detail="not_installed"))
-        if len(said.text.encode("utf-16-le")) // 2 > LONGEST:
+        if len(escape(said.text, quote=False).encode("utf-16-le")) // 2 > LONGEST:
             return NotPosted(Reason(code=Code.TEXT_TOO_LONG))
         try:
             answer = await self._api.call(home, "chat.postMessage", **arguments(place, said))

@@ -25,13 +25,16 @@ from tests.sinks.records import (
     page,
     policy,
 )
+from turngate.processors.approvals import turn_fingerprint
 from turngate.processors.bounds import standing
 from turngate.processors.live import shown
 from turngate.processors.policy import effective
 from turngate.schemas.codec import Codec
 from turngate.schemas.inputs import (
     AccountProven,
+    ActionApproved,
     AgentPaused,
+    ApprovalWithdrawn,
     GrantCommanded,
     MembershipChanged,
     MembershipPage,
@@ -94,6 +97,19 @@ def test_a_workspace_is_its_full_members_and_no_guest() -> None:
     assert codes(authorized(everybody), page(ALEX, OTHER, info=info)) == set()
     assert codes(authorized(everybody), page(ALEX, guest, info=info)) == {("destination_enlarged", ROOM)}
     assert codes(authorized(), page(ALEX, info=info)) == {("destination_enlarged", ROOM)}  # a room that went public
+
+
+def test_a_yes_that_was_taken_back_since_lets_out_nothing() -> None:  # R-POL-2
+    turn = authorized("public", at=AT + 500)
+    given = {"approval": "a", "by": ALEX, "room": ROOM}
+    yes = made(ActionApproved, fingerprint=turn_fingerprint(turn, "hello"), **given)
+    other = made(ActionApproved, fingerprint=turn_fingerprint(turn, "goodbye"), **given)
+    no, before = (made(ApprovalWithdrawn, approval="a", at=at) for at in (AT + 500, AT - 60_000))
+    withheld = {("approval_missing", None)}
+    assert codes(turn, told=(yes,)) == set()
+    assert codes(turn, told=(yes, no)) == withheld
+    assert codes(turn, told=(other, no)) == set()
+    assert codes(turn, told=(yes, before)) == set()  # the engine knew that
 
 
 def test_what_is_public_needs_no_listing() -> None:

@@ -324,12 +324,14 @@ async def test_a_text_that_slack_would_cut_is_not_sent_at_all(stage: Stage) -> N
     stage.authorize("long", text="x" * LONGEST)
     stage.authorize("longer", text="x" * (LONGEST + 1))
     stage.authorize("pairs", text="\U0001f680" * (LONGEST // 2 + 1))
+    stage.authorize("signs", text="&" * (LONGEST // 5 + 1))
     await stage.deliver()
     assert [len(text) for text in stage.said()] == [LONGEST]
     assert stage.outcomes() == {
         "long": ("sent",),
         "longer": ("failed", "text_too_long"),
         "pairs": ("failed", "text_too_long"),
+        "signs": ("failed", "text_too_long"),
     }
 
 
