@@ -5,8 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -16,6 +14,7 @@ import typer
 from turngate.cli.errors import Impossible, extra
 from turngate.cli.files import embedded
 from turngate.cli.options import Connection, connects
+from turngate.cli.progress import progress
 
 if TYPE_CHECKING:
     from turngate.connectors.slack_export import Export, RoomEvent, Summary
@@ -69,7 +68,7 @@ def slack_export(
     if out is not None and (log is not None or connection.values["bootstrap_servers"] is not None):
         raise Impossible("--out, --log and --bootstrap-servers are three places: give one of them")
     with (
-        _progress(f"Reading {export.name}") as progress,
+        progress(f"Reading {export.name}") as told,
         read_export(
             export,
             tenant=tenant,
@@ -79,7 +78,7 @@ def slack_export(
             not_shared=not_shared,
             exported_at=_time(exported_at),
             keep_going=keep_going,
-            on_progress=progress,
+            on_progress=told,
         ) as events,
     ):
         if out is not None:
@@ -147,20 +146,6 @@ def _time(text: str | None) -> int | None:
     except ValueError:
         raise Impossible(f"--exported-at {text}: write a time such as 2026-01-31T12:00:00Z") from None
     return int((moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)).timestamp() * 1000)
-
-
-@contextmanager
-def _progress(title: str) -> Iterator[Callable[[int, int], None] | None]:
-    """A bar on a terminal, nothing elsewhere."""
-    if not sys.stderr.isatty():
-        yield None
-        return
-    from rich.console import Console
-    from rich.progress import Progress
-
-    with Progress(console=Console(stderr=True), transient=True) as bars:
-        task = bars.add_task(title, total=None)
-        yield lambda done, total: bars.update(task, completed=done, total=total)
 
 
 def _say(summary: Summary) -> None:

@@ -16,6 +16,7 @@ from turngate.cli import (
     deliver,
     demo,
     doctor,
+    export,
     importing,
     keys,
     operating,
@@ -92,6 +93,7 @@ for command in (operating.pause, operating.resume, operating.forget, operating.g
     app.command(rich_help_panel=_COMMAND)(command)
 app.command(rich_help_panel=_LOOK)(tail.tail)
 app.command(rich_help_panel=_LOOK)(doctor.doctor)
+app.command(rich_help_panel=_LOOK)(export.export)
 
 
 def main() -> None:

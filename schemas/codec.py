@@ -194,6 +194,17 @@ class Codec:
             raise Undecodable(schema.name)
         return record
 
+    def written_by(self, data: bytes | None) -> tuple[bytes, str, Any] | None:
+        """The first bytes of a value, which name its writer's schema, the record's name, and that schema.
+
+        None where they name none that is known. The rest of the bytes is not looked at.
+        """
+        try:
+            schema, start = self._writer(data or b"")
+        except Undecodable:
+            return None
+        return (data or b"")[:start], schema.name, schema.parsed
+
     def _writer(self, data: bytes) -> tuple[_Schema, int]:
         if data[:2] == SINGLE_OBJECT:
             found = _BY_FINGERPRINT.get(bytes(data[2:10]))

@@ -15,10 +15,10 @@ from typing import Generic, TypeVar
 from turngate.schemas.catalog import DRAFTS, INPUT_TOPICS
 from turngate.schemas.codec import Codec
 from turngate.schemas.outputs import StretchApplied
-from turngate.schemas.shapes import Position
 from turngate.streams.fold import Applies, Fold, pieces, place
 from turngate.streams.local_log import Append, LocalLog
 from turngate.streams.log import Headers, LogError, Message, Stretch
+from turngate.streams.recorded import stretch_of
 
 #: A stretch, and what is fed before it is written, is no larger than this: memory is bounded however much waits.
 _RECORDS = 1_000
@@ -109,26 +109,10 @@ class Runtime(Generic[E]):
         """
         for recorded in stretches:
             _, fold = self._load()
-            yield from self._commit([self._recorded(recorded, fold.positions)], fold)
+            yield from self._commit([stretch_of(recorded, self.partition, fold.positions, self._inputs)], fold)
 
-    def _recorded(self, recorded: StretchApplied, positions: dict[str, int]) -> Stretch:
-        if recorded.partition != self.partition:
-            raise LogError(f"a stretch of partition {recorded.partition} cannot be replayed in {self.partition}")
-        start = {p.topic: p.offset for p in recorded.from_}
-        end = {p.topic: p.offset for p in recorded.to}
-        for topic, offset in start.items():
-            if positions.get(topic) != offset:
-                raise LogError(
-                    f"{topic}[{self.partition}]: the recorded stretch starts at {offset}, this log stands at "
-                    f"{positions.get(topic)}; replay into a log that holds the inputs only, from the first stretch on"
-                )
-        messages = [m for t in start for m in self._log.scan(t, self.partition, start[t], end[t])]
-        drafts = {
-            Position(topic=m.topic, partition=m.partition, offset=m.offset) for m in messages if m.topic == DRAFTS
-        }
-        if recorded.late and set(recorded.late) != drafts:
-            raise LogError(f"partition {self.partition}: a recorded stretch drops other drafts than this log holds")
-        return Stretch(start, end, messages, late=bool(recorded.late))
+    def _inputs(self, topic: str, start: int, end: int) -> Iterator[Message]:
+        return self._log.scan(topic, self.partition, start, end)
 
     def _commit(self, stretches: Sequence[Stretch], fold: Fold) -> list[Message]:
         with self._whole():

@@ -34,7 +34,7 @@ async def follow(settings: KafkaSettings, topic: str, start: Start, *, forever: 
 
     Raises `LogError` where the broker or the topic cannot be read.
     """
-    places = await _places(settings, topic)
+    places = await places_of(settings, topic)
     consumer = plain_consumer(settings, committed=True)
     try:
         await consumer.start()
@@ -62,7 +62,7 @@ def _words(settings: KafkaSettings, topic: str, error: KafkaError) -> str:
     return f"{settings.bootstrap_servers}: {topic} cannot be read: {error}"
 
 
-async def _places(settings: KafkaSettings, topic: str) -> list[TopicPartition]:
+async def places_of(settings: KafkaSettings, topic: str) -> list[TopicPartition]:
     """The topic's partitions, all topics being asked for: a question by name may create one that is not there."""
     async with _admin(settings) as admin:
         described = {t["topic"]: t for t in await admin.describe_topics() if not t["error_code"]}

@@ -13,10 +13,11 @@ from turngate.schemas.catalog import INPUT_TOPICS, RECORDS, topic_of
 from turngate.schemas.codec import Codec
 from turngate.schemas.inputs import ErasureCommanded, Record, TurnDrafted
 from turngate.schemas.outputs import ErasureApplied, TurnDecided
-from turngate.streams.local import LocalRuntime, recorded_stretches
+from turngate.streams.local import LocalRuntime
 from turngate.streams.local_log import LocalLog
 from turngate.streams.log import LogError, Message
 from turngate.streams.purging import purge, without_texts
+from turngate.streams.recorded import recorded_stretches
 
 CODEC = Codec()
 EPOCH = 1_767_225_600_000

@@ -1,0 +1,46 @@
+"""Decides where the commands that look at the past find it: an embedded log, a broker, or an exported directory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from turngate.cli.errors import Impossible, extra
+from turngate.cli.options import Connection
+
+if TYPE_CHECKING:
+    from turngate.schemas.codec import Codec
+    from turngate.streams.recorded import Records
+
+
+@contextmanager
+def recorded(connection: Connection, exported: Path | None = None) -> Iterator[tuple[Records, Codec]]:
+    """What was recorded, and the codec that it was written with.
+
+    Raises `Impossible` where more than one place is named, `turngate.streams.log.LogError` where it cannot be read.
+    """
+    from turngate.schemas.codec import Codec
+
+    log = connection.log_file()
+    if exported is not None:
+        from turngate.streams.archive import Archive
+
+        if log is not None or connection.values["bootstrap_servers"] is not None:
+            raise Impossible("--exported, --log and --bootstrap-servers are three places: give one of them")
+        archive = Archive(exported)
+        yield archive, archive.codec()
+    elif log is not None:
+        from turngate.streams.local_log import LocalLog
+
+        with LocalLog(log, read_only=True) as there:
+            yield there, Codec()
+    else:
+        with extra("kafka"):
+            from turngate.streams.kafka.records import BrokerRecords
+            from turngate.streams.kafka.registry import RegistryIds
+        settings, registry = connection.kafka(), connection.registry()
+        codec = Codec(None if registry is None else RegistryIds(registry))
+        with BrokerRecords(settings) as broker:
+            yield broker, codec
