@@ -21,6 +21,7 @@ from turngate.cli import (
     keys,
     operating,
     policy,
+    replay,
     scenarios,
     send,
     slack,
@@ -94,6 +95,7 @@ for command in (operating.pause, operating.resume, operating.forget, operating.g
 app.command(rich_help_panel=_LOOK)(tail.tail)
 app.command(rich_help_panel=_LOOK)(doctor.doctor)
 app.command(rich_help_panel=_LOOK)(export.export)
+app.command(rich_help_panel=_LOOK)(replay.replay)
 
 
 def main() -> None:

@@ -26,7 +26,7 @@ _BYTES = 8 << 20
 
 E = TypeVar("E", bound=Applies)
 #: Makes an engine of a checkpoint's entries and the version that wrote them.
-Restore = Callable[[Iterable[tuple[bytes, bytes]], str | None], E]
+Restore = Callable[[Iterable[tuple[bytes, bytes | None]], str | None], E]
 
 
 class Runtime(Generic[E]):

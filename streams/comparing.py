@@ -1,0 +1,142 @@
+"""Decides whether what was recorded is what comes of the same inputs again, byte for byte, and what is missing."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from turngate.schemas.catalog import APPLIED, INPUT_TOPICS, OUTPUT_TOPICS
+from turngate.streams.log import Headers, Message, Outgoing
+from turngate.streams.recorded import Cursor, Records
+from turngate.streams.replay import Step
+
+#: A decision's `ce_id`: the place of the record that it came of, and its number among what came of it.
+_CAUSE = re.compile(rb"([a-z-]{1,40})/(\d{1,9})/(\d{1,18})/\d{1,9}")
+#: What is compared. The stretches themselves are what is replayed.
+COMPARED = tuple(topic for topic in OUTPUT_TOPICS if topic != APPLIED)
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """A decision that is not what was recorded: None where there is none on one of the two sides.
+
+    `cause` is its `ce_id`, and `why` what differs, in a word or two.
+    """
+
+    topic: str
+    cause: str
+    recorded: Message | None
+    again: Outgoing | None
+    why: str
+
+
+class Comparing:
+    """The recorded decisions of a partition beside those that are made again, stretch by stretch.
+
+    A recorded decision belongs to the stretch that holds its cause, so that one that is missing, or one too many, does
+    not set the others apart.
+    """
+
+    def __init__(self, records: Records, partition: int, starts: Mapping[str, int], ends: Mapping[str, int]) -> None:
+        self._partition = partition
+        self._ends = ends
+        self._cursors = {t: Cursor(records.scan(t, partition, starts[t], ends[t])) for t in COMPARED}
+        #: Decisions that were compared, and those of them that differ.
+        self.decisions = self.differ = 0
+
+    @property
+    def positions(self) -> dict[str, int]:
+        """Of each topic compared, where the next recorded decision lies."""
+        heads = {topic: cursor.head for topic, cursor in self._cursors.items()}
+        return {topic: self._ends[topic] if head is None else head.offset for topic, head in heads.items()}
+
+    def pass_by(self, positions: Mapping[str, int]) -> None:
+        """Look at nothing that came of records before these positions."""
+        for topic in COMPARED:
+            for _ in self._came_of(topic, positions):
+                pass
+
+    def compare(self, step: Step) -> list[Difference]:
+        """What differs in what came of a stretch."""
+        return self._compare(step.after, step.outputs, step.held)
+
+    def rest(self, positions: Mapping[str, int]) -> list[Difference]:
+        """What was recorded after the last stretch, and did not come of a later one: nothing is there rightly."""
+        return self._compare(positions, [], frozenset())
+
+    def _compare(
+        self, positions: Mapping[str, int], outputs: list[Outgoing], held: frozenset[tuple[str, int]]
+    ) -> list[Difference]:
+        found: list[Difference] = []
+        again: dict[str, list[Outgoing]] = {topic: [] for topic in COMPARED}
+        for made in outputs:
+            again[made.topic].append(made)
+        for topic, made_again in again.items():
+            recorded = list(self._came_of(topic, positions))
+            self.decisions += len(made_again)
+            if _bytes(recorded) != _bytes(made_again):
+                found += _differences(topic, recorded, made_again, held)
+        self.decisions += sum(d.again is None for d in found)
+        self.differ += len(found)
+        return found
+
+    def _came_of(self, topic: str, positions: Mapping[str, int]) -> Iterator[Message]:
+        """The next recorded decisions that came of records before these positions, or of none that can be."""
+
+        def before(message: Message) -> bool:
+            cause = _CAUSE.fullmatch(_named(message.headers))
+            if cause is None or int(cause[2]) != self._partition:
+                return True
+            position = positions.get(cause[1].decode())
+            return position is None or int(cause[3]) < position
+
+        return self._cursors[topic].take(before)
+
+
+def _differences(
+    topic: str, recorded: list[Message], again: list[Outgoing], held: frozenset[tuple[str, int]]
+) -> Iterator[Difference]:
+    """Each on its own, a decision being known again by its cause."""
+    wanted = [_named(made.headers) for made in again]
+    left = dict(zip(wanted, again, strict=True))
+    for message in recorded:
+        name = _named(message.headers)
+        made = left.pop(name, None)
+        cause = name.decode("utf-8", "replace")
+        if made is None:
+            why = "is there twice" if name in wanted else _no_cause(name, held)
+            yield Difference(topic, cause, message, None, why)
+        elif (message.key, message.value, message.headers) != (made.key, made.value, made.headers):
+            parts = {"value": message.value != made.value, "key": message.key != made.key}
+            parts["headers"] = message.headers != made.headers
+            yield Difference(
+                topic, cause, message, made, "another " + ", ".join(n for n, is_so in parts.items() if is_so)
+            )
+    for name, made in left.items():
+        yield Difference(topic, name.decode(), None, made, "is not on the topic")
+    order = [_named(message.headers) for message in recorded]
+    if order != wanted and sorted(order) == sorted(wanted):
+        at = next(n for n, (one, other) in enumerate(zip(order, wanted, strict=True)) if one != other)
+        yield Difference(topic, order[at].decode("utf-8", "replace"), recorded[at], again[at], "another order")
+
+
+def _no_cause(name: bytes, held: frozenset[tuple[str, int]]) -> str:
+    """Why a recorded decision is not made again."""
+    cause = _CAUSE.fullmatch(name)
+    if cause is None or cause[1].decode() not in INPUT_TOPICS:
+        return "names no record that it came of"
+    topic, offset = cause[1].decode(), int(cause[3])
+    if (topic, offset) not in held:
+        return f"the record that it came of, {topic} at {offset}, is not there, or came earlier"
+    return "nothing comes of that record here"
+
+
+def _bytes(of: list[Message] | list[Outgoing]) -> list[tuple[bytes | None, bytes | None, Headers]]:
+    return [(one.key, one.value, one.headers) for one in of]
+
+
+def _named(headers: Headers) -> bytes:
+    """A decision's `ce_id`; empty where it has none."""
+    # A header's value may be null on a broker, whatever its type says.
+    return next((value or b"" for name, value in headers if name == "ce_id"), b"")

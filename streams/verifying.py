@@ -1,0 +1,123 @@
+"""Decides which of a partition's decisions are made again and held against what was recorded."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+from turngate.processors.state import State
+from turngate.schemas.catalog import APPLIED, DRAFTS
+from turngate.schemas.codec import Codec
+from turngate.streams.comparing import Comparing, Difference
+from turngate.streams.fold import Applies
+from turngate.streams.local_runtime import Restore
+from turngate.streams.log import LogError
+from turngate.streams.recorded import Records
+from turngate.streams.replay import Replay
+from turngate.streams.snapshots import Snapshot, write_snapshot
+
+
+class Held(Applies, Protocol):
+    """An engine whose state can be written down."""
+
+    @property
+    def state(self) -> State:
+        """The partition's state."""
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """A stretch that was applied again. `at`: how far on `applied`. `engine`: the version that recorded it, where that
+    is another than this one's and is met for the first time; it is to be told before the differences.
+    """
+
+    at: int
+    engine: str | None
+    differences: list[Difference]
+
+
+class Verifying:
+    """The stretches that decided the drafts from `start` up to, not including, `to` (None: all there are).
+
+    Whole stretches are compared, with everything that came of them, from what was applied after the draft before
+    `start` on. What comes before them is applied and not looked at. `begin` must not lie behind `start`.
+    """
+
+    def __init__(
+        self,
+        records: Records,
+        restore: Restore[Held],
+        codec: Codec,
+        partition: int = 0,
+        *,
+        start: int = 0,
+        to: int | None = None,
+        begin: Snapshot | None = None,
+    ) -> None:
+        self.replay = Replay(records, restore, codec, partition, begin)
+        self._range = {"start": start, "to": to}
+        self._comparing = Comparing(records, partition, self.replay.starts, self.replay.ends)
+        notes = {} if begin is None else begin.notes
+        if notes and notes["range"] != self._range:
+            raise LogError(f"that replay is of the drafts {_words(notes['range'])}, not {_words(self._range)}")
+        if self.replay.positions[DRAFTS] > start and not notes:
+            raise LogError(f"the snapshot is of {DRAFTS} at {self.replay.positions[DRAFTS]}, which is after {start}")
+        self._comparing.decisions, self._comparing.differ = notes.get("decisions", 0), notes.get("differ", 0)
+        #: Versions other than this one's that recorded something.
+        self.engines: list[str] = notes.get("engines", [])
+        self._applied: int = self.replay.starts[APPLIED]
+
+    @property
+    def decisions(self) -> int:
+        """How many were compared."""
+        return self._comparing.decisions
+
+    @property
+    def differ(self) -> int:
+        """How many of them differ."""
+        return self._comparing.differ
+
+    @property
+    def end(self) -> int:
+        """Where `applied` ends."""
+        return self.replay.ends[APPLIED]
+
+    def steps(self) -> Iterator[Checked]:
+        """Stretch by stretch. Raises `LogError` as `Replay` does, and where `start` is none that was decided."""
+        start, to = self._range["start"], self._range["to"]
+        assert start is not None
+        for step in self.replay.steps():
+            if to is not None and step.before[DRAFTS] >= to:
+                return
+            engine = self._met(step.recorded.engine)
+            wanted = step.before[DRAFTS] >= start or step.after[DRAFTS] > start
+            if wanted:
+                self._comparing.pass_by(step.before)
+            differences = self._comparing.compare(step) if wanted else []
+            self._applied = step.at + 1
+            yield Checked(step.at, engine, differences)
+        if self.replay.positions[DRAFTS] <= start > 0:
+            at = f"{DRAFTS}[{self.replay.partition}]"
+            raise LogError(f"{at}: nothing from {start} on was decided; it stands at {self.replay.positions[DRAFTS]}")
+        yield Checked(self.end - 1, None, self._comparing.rest(self.replay.positions))
+
+    def save(self, folder: Path) -> Path:
+        """Write down how far this is, between two steps, so that another goes on from there."""
+        engine, positions = self.replay.engine, dict(self.replay.positions)
+        notes: dict[str, Any] = {"range": self._range, "engines": self.engines}
+        notes |= {"decisions": self.decisions, "differ": self.differ}
+        outputs = self._comparing.positions | {APPLIED: self._applied}
+        entries, about = engine.state.entries(), (positions, engine.version)
+        return write_snapshot(folder, self.replay.partition, outputs, entries, lambda: about, notes)
+
+    def _met(self, engine: str) -> str | None:
+        if engine == self.replay.engine.version or engine in self.engines:
+            return None
+        self.engines.append(engine)
+        return engine
+
+
+def _words(of: dict[str, int | None]) -> str:
+    return f"from {of['start']} " + ("on" if of["to"] is None else f"to {of['to']}")

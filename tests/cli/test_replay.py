@@ -1,0 +1,109 @@
+"""`turngate replay` on an embedded log and an exported directory: what it says, and its exit code."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import AT, DAY, DRAFT, MESSAGE, Turngate, written
+from turngate.schemas.codec import Codec
+from turngate.schemas.outputs import StretchApplied
+from turngate.streams.local_log import LocalLog
+
+
+@pytest.fixture
+def log(turngate: Turngate, tmp_path: Path) -> Path:
+    """A log of a day on which one draft is delivered, another is held, and a third is one of an unknown room."""
+    later = (DRAFT[0], DRAFT[1] | {"turn": "t2", "room": "slack:T1/C9"})
+    between = (MESSAGE[0], MESSAGE[1] | {"message": "slack:T1/D1/2"})  # so that there are two stretches
+    day = written(tmp_path / "day", *DAY, later, between, (DRAFT[0], DRAFT[1] | {"turn": "t3"}))
+    assert turngate("apply", day, "--log", tmp_path / "log").exit_code == 0
+    return tmp_path / "log"
+
+
+def changed(path: Path, topic: str, offset: int, **fields: object) -> None:
+    with LocalLog(path) as log:
+        (message,) = log.scan(topic, 0, offset, offset + 1)
+        record = Codec().decode(message.value).model_copy(update=fields)
+        log.erase([replace(message, value=Codec().encode(record))])
+
+
+def test_nothing_differs(turngate: Turngate, log: Path) -> None:
+    with LocalLog(log, read_only=True) as there:
+        count = sum(
+            there.end(topic, 0) for topic in ("refresh-requests", "source-evidence", "turn-verdicts", "outbound")
+        )
+    result = turngate("replay", "--log", log)
+    assert (result.exit_code, result.stdout, result.stderr) == (0, f"{count} decisions, 0 differ\n", "")
+    assert count >= 5
+
+
+def test_a_difference_is_shown_with_both_records(turngate: Turngate, log: Path) -> None:
+    changed(log, "turn-verdicts", 0, turn="t9")
+    result = turngate("replay", "--log", log)
+    assert result.exit_code == 1
+    first, was, now, last = result.stdout.splitlines()
+    assert first == "turn-verdicts@0, of turn-drafts/0/0/0: another value"
+    assert json.loads(was.removeprefix("  recorded: "))["value"]["turn"] == "t9"
+    assert json.loads(now.removeprefix("  again: "))["value"]["turn"] == "t1"
+    assert last.endswith(" decisions, 1 differ")
+
+    told = [json.loads(line) for line in turngate("replay", "--log", log, "--json").stdout.splitlines()]
+    assert (told[0]["topic"], told[0]["offset"], told[0]["why"]) == ("turn-verdicts", 0, "another value")
+    assert told[0]["recorded"]["value"]["turn"] == "t9"
+    assert told[0]["again"]["headers"] == told[0]["recorded"]["headers"]
+    assert told[1] == {"decisions": told[1]["decisions"], "differ": 1, "engine": told[1]["engine"], "other_engines": []}
+
+
+def test_only_the_drafts_that_were_asked_for(turngate: Turngate, log: Path) -> None:
+    changed(log, "turn-verdicts", 0, turn="t9")
+    assert turngate("replay", "--log", log, "--from", 2).exit_code == 0
+    assert turngate("replay", "--log", log, "--to", 0).stdout == "0 decisions, 0 differ\n"
+    beyond = turngate("replay", "--log", log, "--from", 9)
+    assert (beyond.exit_code, beyond.stdout) == (2, "")
+    assert beyond.stderr == "turngate: turn-drafts[0]: nothing from 9 on was decided; it stands at 3\n"
+    other = turngate("replay", "--log", log, "--topic", "ticks")
+    assert (other.exit_code, other.stdout) == (2, "")
+
+
+def test_another_engine_is_said_before_the_differences(turngate: Turngate, log: Path) -> None:
+    with LocalLog(log, read_only=True) as there:
+        engines = {r.engine for m in there.scan("applied") if isinstance(r := Codec().decode(m.value), StretchApplied)}
+    (engine,) = engines
+    changed(log, "applied", 0, engine="1")
+    changed(log, "turn-verdicts", 0, turn="t9")
+    result = turngate("replay", "--log", log)
+    assert result.exit_code == 1
+    assert result.stderr == (
+        f"from 0 of applied on, engine 1 decided, and this is engine {engine}: differences may come of that\n"
+    )
+    assert result.output.index("engine 1 decided") < result.output.index("another value")
+
+
+def test_an_exported_directory_is_enough(turngate: Turngate, log: Path, tmp_path: Path) -> None:
+    assert turngate("export", tmp_path / "x", "--log", log).exit_code == 0
+    whole = turngate("replay", "--log", log).stdout
+    log.unlink()
+    assert turngate("replay", "--exported", tmp_path / "x").stdout == whole
+    both = turngate("replay", "--exported", tmp_path / "x", "--log", log)
+    assert (both.exit_code, both.stdout) == (2, "")
+    assert "are three places: give one of them" in both.stderr
+
+
+def test_it_goes_on_when_more_has_come(turngate: Turngate, log: Path, tmp_path: Path) -> None:
+    kept = tmp_path / "kept"
+    first = turngate("replay", "--log", log, "--resume", kept).stdout
+    assert turngate("replay", "--log", log, "--resume", kept).stdout == first
+    more = written(tmp_path / "more", (DRAFT[0], DRAFT[1] | {"turn": "t4"}), at=AT + 3_600_000)
+    assert turngate("apply", more, "--log", log).exit_code == 0
+    changed(log, "turn-verdicts", 0, turn="t9")  # was looked at before, and is not looked at again
+    gone_on = turngate("replay", "--log", log, "--resume", kept)
+    assert gone_on.stdout == turngate("replay", "--log", log).stdout.splitlines()[-1].replace("1 differ", "0 differ\n")
+    assert {path.suffix for path in kept.iterdir()} == {".json", ".avro"}
+    assert len(list(kept.iterdir())) == 2
+    other = turngate("replay", "--log", log, "--resume", kept, "--from", 1)
+    assert other.exit_code == 2
+    assert "that replay is of the drafts from 0 on, not from 1 on" in other.stderr
