@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from turngate.schemas.catalog import APPLIED, INPUT_TOPICS, OUTPUT_TOPICS
@@ -13,7 +13,7 @@ from turngate.streams.replay import Step
 
 #: A decision's `ce_id`: the place of the record that it came of, and its number among what came of it.
 _CAUSE = re.compile(rb"([a-z-]{1,40})/(\d{1,9})/(\d{1,18})/\d{1,9}")
-#: What is compared. The stretches themselves are what is replayed.
+#: The topics whose records are decisions. A stretch is what is replayed, and compared on its own.
 COMPARED = tuple(topic for topic in OUTPUT_TOPICS if topic != APPLIED)
 
 
@@ -61,6 +61,15 @@ class Comparing:
         """What differs in what came of a stretch."""
         return self._compare(step.after, step.outputs, step.held)
 
+    def compare_stretch(self, step: Step) -> list[Difference]:
+        """Whether the recorded stretch is what is recorded now; only one of the same engine can be."""
+        if _bytes([step.message]) == _bytes([step.stretch]):
+            return []
+        self.decisions += 1
+        self.differ += 1
+        cause = _named(step.stretch.headers).decode()
+        return [Difference(APPLIED, cause, step.message, step.stretch, _what_differs(step.message, step.stretch))]
+
     def rest(self, positions: Mapping[str, int]) -> list[Difference]:
         """What was recorded after the last stretch, and did not come of a later one: nothing is there rightly."""
         return self._compare(positions, [], frozenset())
@@ -107,18 +116,19 @@ def _differences(
         if made is None:
             why = "is there twice" if name in wanted else _no_cause(name, held)
             yield Difference(topic, cause, message, None, why)
-        elif (message.key, message.value, message.headers) != (made.key, made.value, made.headers):
-            parts = {"value": message.value != made.value, "key": message.key != made.key}
-            parts["headers"] = message.headers != made.headers
-            yield Difference(
-                topic, cause, message, made, "another " + ", ".join(n for n, is_so in parts.items() if is_so)
-            )
+        elif _bytes([message]) != _bytes([made]):
+            yield Difference(topic, cause, message, made, _what_differs(message, made))
     for name, made in left.items():
         yield Difference(topic, name.decode(), None, made, "is not on the topic")
     order = [_named(message.headers) for message in recorded]
     if order != wanted and sorted(order) == sorted(wanted):
         at = next(n for n, (one, other) in enumerate(zip(order, wanted, strict=True)) if one != other)
         yield Difference(topic, order[at].decode("utf-8", "replace"), recorded[at], again[at], "another order")
+
+
+def _what_differs(recorded: Message, again: Outgoing) -> str:
+    parts = [name for name in ("value", "key", "headers") if getattr(recorded, name) != getattr(again, name)]
+    return "another " + ", ".join(parts)
 
 
 def _no_cause(name: bytes, held: frozenset[tuple[str, int]]) -> str:
@@ -132,7 +142,7 @@ def _no_cause(name: bytes, held: frozenset[tuple[str, int]]) -> str:
     return "nothing comes of that record here"
 
 
-def _bytes(of: list[Message] | list[Outgoing]) -> list[tuple[bytes | None, bytes | None, Headers]]:
+def _bytes(of: Sequence[Message | Outgoing]) -> list[tuple[bytes | None, bytes | None, Headers]]:
     return [(one.key, one.value, one.headers) for one in of]
 
 

@@ -20,16 +20,17 @@ E = TypeVar("E", bound=Applies)
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A stretch that was applied again. `before` and `after` are the positions of all inputs, `at` its own place on
-    `applied`, `held` the places of the records in it, `outputs` what came of them, but for the stretch itself.
+    """A stretch that was applied again. `before` and `after` are the positions of all inputs, `held` the places of the
+    records in it, `outputs` what came of them; `message` is the recorded stretch, and `stretch` what it is now.
     """
 
-    at: int
+    message: Message
     recorded: StretchApplied
     before: Mapping[str, int]
     after: Mapping[str, int]
     held: frozenset[tuple[str, int]]
     outputs: list[Outgoing]
+    stretch: Outgoing
 
 
 class Replay(Generic[E]):
@@ -70,8 +71,8 @@ class Replay(Generic[E]):
                 continue  # the snapshot holds it
             stretch = stretch_of(recorded, self.partition, before, self._read)
             held = frozenset((m.topic, m.offset) for m in stretch.messages)
-            outputs = [o for o in self._fold.apply(stretch).outputs if o.topic != APPLIED]
-            yield Step(message.offset, recorded, before, dict(self._fold.positions), held, outputs)
+            *outputs, own = self._fold.apply(stretch).outputs
+            yield Step(message, recorded, before, dict(self._fold.positions), held, outputs, own)
 
     def _read(self, topic: str, start: int, end: int) -> Iterable[Message]:
         at = f"{topic}[{self.partition}]"

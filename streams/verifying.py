@@ -96,8 +96,10 @@ class Verifying:
             if wanted:
                 self._comparing.pass_by(step.before)
             differences = self._comparing.compare(step) if wanted else []
-            self._applied = step.at + 1
-            yield Checked(step.at, engine, differences)
+            if wanted and step.recorded.engine == self.replay.engine.version:
+                differences += self._comparing.compare_stretch(step)
+            self._applied = step.message.offset + 1
+            yield Checked(step.message.offset, engine, differences)
         if self.replay.positions[DRAFTS] <= start > 0:
             at = f"{DRAFTS}[{self.replay.partition}]"
             raise LogError(f"{at}: nothing from {start} on was decided; it stands at {self.replay.positions[DRAFTS]}")

@@ -183,6 +183,14 @@ def test_a_stretch_that_is_gone_ends_it(lived: LocalLog) -> None:
         verified(log)
 
 
+def test_a_stretch_that_was_changed_is_found(lived: LocalLog) -> None:
+    third = list(lived.scan(APPLIED))[2]
+    other = CODEC.encode(CODEC.decode(third.value).model_copy(update={"at": 1}))
+    with copy(lived, in_its_place(replace(third, value=other))) as log:
+        verifying, (difference,) = verified(log)
+    assert (difference.topic, difference.why, verifying.differ) == (APPLIED, "another value", 1)
+
+
 def test_an_export_that_was_not_finished_ends_it(lived: LocalLog, tmp_path: Path) -> None:
     export(lived, tmp_path / "x", CODEC)
     for path in (tmp_path / "x" / DRAFTS / "0").iterdir():
