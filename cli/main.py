@@ -25,6 +25,7 @@ from turngate.cli import (
     scenarios,
     send,
     slack,
+    snapshot,
     tail,
     topics,
     up,
@@ -96,6 +97,7 @@ app.command(rich_help_panel=_LOOK)(tail.tail)
 app.command(rich_help_panel=_LOOK)(doctor.doctor)
 app.command(rich_help_panel=_LOOK)(export.export)
 app.command(rich_help_panel=_LOOK)(replay.replay)
+app.command(rich_help_panel=_LOOK)(snapshot.snapshot)
 
 
 def main() -> None:

@@ -86,6 +86,10 @@ def _begin(snapshots: Path | None, resume: Path | None, partition: int, start: i
     found = newest(resume, partition) if resume is not None and resume.is_dir() else None
     if found is None and snapshots is not None:
         found = newest(snapshots, partition, start)
+        if found is None:
+            typer.echo(
+                f"{snapshots}: none of partition {partition} at or before {start}, so from the beginning", err=True
+            )
     return found
 
 

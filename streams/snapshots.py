@@ -18,6 +18,7 @@ import fastavro
 from fastavro.write import Writer
 
 from turngate.schemas.catalog import DRAFTS, OUTPUT_TOPICS
+from turngate.streams.local_log import LocalLog
 from turngate.streams.log import LogError
 
 _NAME = re.compile(r"(\d+)-(\d{20})\.json")
@@ -67,9 +68,9 @@ def write_snapshot(
 
     Raises `LogError` where it cannot be written.
     """
+    beside = folder / f"{partition}.part"
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        beside = folder / f"{partition}.part"
         with os.fdopen(os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
             writer = Writer(file, ENTRY, codec="deflate", sync_interval=_BLOCK_BYTES)
             for key, value in entries:
@@ -86,7 +87,28 @@ def write_snapshot(
         beside.rename(path)
     except OSError as error:
         raise LogError(f"{folder}: cannot be written: {error.strerror}") from error
+    finally:
+        beside.unlink(missing_ok=True)
     return path
+
+
+def snapshot_of(log: LocalLog, partition: int, folder: Path) -> Path:
+    """Write down the state that the last commit on an embedded log left, which may be written meanwhile.
+
+    Raises `LogError` where nothing was applied yet, or it cannot be written.
+    """
+    # Asked before the state, so that nothing before them came of what is applied later.
+    outputs = {topic: log.end(topic, partition) for topic in OUTPUT_TOPICS}
+    checkpoint = log.checkpoint(partition)
+    about = whole(partition, checkpoint.positions, checkpoint.engine)
+    return write_snapshot(folder, partition, outputs, checkpoint.entries, lambda: about)
+
+
+def whole(partition: int, positions: dict[str, int], engine: str | None) -> About:
+    """What is known of a snapshot. Raises `LogError` where there is nothing that it could be of."""
+    if engine is None or not positions:
+        raise LogError(f"partition {partition}: nothing was applied yet, so there is no state")
+    return positions, engine
 
 
 def read_snapshot(path: Path) -> Snapshot:

@@ -24,13 +24,15 @@ Made = TypeVar("Made")
 async def load(
     settings: KafkaSettings,
     place: TopicPartition,
-    end: int,
+    end: int | None,
     gathered: Gathered,
     make: Callable[[Iterator[Change]], Made],
 ) -> Made:
     """What `make` makes of a partition of the state topic, in a thread of its own.
 
-    It is read up to its high watermark `end`, asked once its former owner was fenced. Raises what `make` raises,
+    It is read up to its high watermark `end`, asked once its former owner was fenced. None is for somebody who only
+    looks while the owner goes on: up to its last committed transaction, and then up to the last one since, lest an
+    entry be missed that was compacted away meanwhile because it had changed. Raises what `make` raises,
     `CheckpointUnread` where nothing comes for `PATIENCE` seconds, and `CheckpointError` where it is not whole.
     """
     consumer = plain_consumer(settings, committed=True)
@@ -46,10 +48,11 @@ async def load(
 class _Slices:
     """A partition of the state topic, read by position and not by count: control records and compaction leave gaps."""
 
-    def __init__(self, consumer: AIOKafkaConsumer, place: TopicPartition, end: int, gathered: Gathered) -> None:
+    def __init__(self, consumer: AIOKafkaConsumer, place: TopicPartition, end: int | None, gathered: Gathered) -> None:
         self._consumer = consumer
         self._place = place
-        self._at, self._end = 0, end
+        self._at, self._end = 0, end or 0
+        self._looks = end is None
         self._gathered = gathered
 
     async def begin(self) -> None:
@@ -57,12 +60,25 @@ class _Slices:
         self._consumer.assign([self._place])
         self._at = (await self._consumer.beginning_offsets([self._place]))[self._place]
         self._consumer.seek(self._place, self._at)
+        if self._looks:
+            self._end = await self._committed()
 
     def changes(self, loop: asyncio.AbstractEventLoop) -> Iterator[Change]:
         """Every entry in the order of the topic, the last of each being the one that stands. Not called on the loop."""
+        yield from self._up_to_end(loop)
+        if self._looks:
+            self._end = asyncio.run_coroutine_threadsafe(self._committed(), loop).result()
+            yield from self._up_to_end(loop)
+        yield from self._gathered.rest()
+
+    def _up_to_end(self, loop: asyncio.AbstractEventLoop) -> Iterator[Change]:
         while self._at < self._end:
             yield from asyncio.run_coroutine_threadsafe(self._slice(), loop).result().items()
-        yield from self._gathered.rest()
+
+    async def _committed(self) -> int:
+        """The end of the last committed transaction: a `read_committed` consumer is told no other end."""
+        end: int = (await self._consumer.end_offsets([self._place]))[self._place]
+        return end
 
     async def _slice(self) -> dict[bytes, bytes | None]:
         changed: dict[bytes, bytes | None] = {}

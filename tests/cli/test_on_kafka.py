@@ -31,17 +31,19 @@ steps:
 
 
 @contextmanager
-def worker(bootstrap: str) -> Iterator[subprocess.Popen[bytes]]:
+def worker(bootstrap: str, *more: str) -> Iterator[subprocess.Popen[bytes]]:
     """A worker in a process of its own, ended at the end if it has not ended by itself."""
-    with subprocess.Popen([INSTALLED, "worker", "--bootstrap-servers", bootstrap], stderr=subprocess.PIPE) as process:
+    command = [INSTALLED, "worker", "--bootstrap-servers", bootstrap, *more]
+    with subprocess.Popen(command, stderr=subprocess.PIPE) as process:
         try:
             yield process
         finally:
             process.kill()
 
 
-def tailed(turngate: Turngate, bootstrap: str, topic: str) -> list[dict[str, object]]:
-    shown = turngate("tail", topic, "--from", "beginning", "--no-follow", "--json", "--bootstrap-servers", bootstrap)
+def tailed(turngate: Turngate, bootstrap: str, topic: str, *more: str) -> list[dict[str, object]]:
+    at = ("--bootstrap-servers", bootstrap, *more)
+    shown = turngate("tail", topic, "--from", "beginning", "--no-follow", "--json", *at)
     assert (shown.exit_code, shown.stderr) == (0, "")
     return [json.loads(line) for line in shown.stdout.splitlines()]
 

@@ -107,3 +107,17 @@ def test_it_goes_on_when_more_has_come(turngate: Turngate, log: Path, tmp_path: 
     other = turngate("replay", "--log", log, "--resume", kept, "--from", 1)
     assert other.exit_code == 2
     assert "that replay is of the drafts from 0 on, not from 1 on" in other.stderr
+
+
+def test_it_begins_at_a_snapshot(turngate: Turngate, log: Path, tmp_path: Path) -> None:
+    kept = tmp_path / "kept"
+    taken = turngate("snapshot", kept, "--log", log)
+    assert (taken.exit_code, taken.stdout, taken.stderr) == (0, f"{kept / f'0-{3:020}.json'}\n", "")
+    more = written(tmp_path / "more", (DRAFT[0], DRAFT[1] | {"turn": "t4"}), at=AT + 3_600_000)
+    assert turngate("apply", more, "--log", log).exit_code == 0
+    changed(log, "observed-messages", 0, room="slack:T1/D2")  # whoever reads it decides otherwise
+    since = turngate("replay", "--log", log, "--from", 3, "--snapshots", kept)
+    assert (since.exit_code, since.stderr) == (0, "")
+    whole = turngate("replay", "--log", log, "--from", 2, "--snapshots", kept)
+    assert f"{kept}: none of partition 0 at or before 2, so from the beginning" in whole.stderr
+    assert whole.exit_code == 1
