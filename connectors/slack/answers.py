@@ -11,7 +11,7 @@ from typing import Any
 from turngate.connectors.slack.installations import Installation, Installations
 from turngate.connectors.slack.intake import ACKNOWLEDGED_WITHIN, Append, NotTaken
 from turngate.connectors.slack.linking import COMMAND, HELP, Linking
-from turngate.schemas.inputs import Record
+from turngate.schemas.inputs import ActionApproved, Record
 from turngate.streams.log import LogError
 
 #: What a payload says to an installation, at a time (ms); None: nothing.
@@ -38,11 +38,18 @@ class Answers:
             await self._appended(step.records)
             return {"response_type": "ephemeral", "text": step.reply}
         home = self._installations.of(app, str(team.get("id"))) if isinstance(team, dict) else None
-        record = None if home is None else self._said(payload, home, now)
+        record = None if home is None else self._as_listed(self._said(payload, home, now), home)
         if record is None:
             log.info("something was pressed that is none of ours")
         await self._appended(() if record is None else (record,))
         return None
+
+    def _as_listed(self, record: Record | None, home: Installation) -> Record | None:
+        """Of an organisation's accounts only listings tell the id: under another a guest would be none (R-TNT-6)."""
+        if not isinstance(record, ActionApproved) or home.enterprise is None:
+            return record
+        reader = self._linking.reader(home, record.by.partition("/")[2])
+        return None if reader is None else record.model_copy(update={"by": reader})
 
     async def _appended(self, records: Sequence[Record]) -> None:
         try:

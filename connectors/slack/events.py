@@ -173,6 +173,8 @@ def _certain(made: RoomEvent, home: Installation, directory: Directory) -> RoomE
     another id would leave a reader in the room who is not there any more. While the agent's own account was not in a
     room nothing was told of it, and of its leaving Slack does not always tell.
     """
+    if made.record == "MessageObserved":
+        return _as_listed(made, home, directory)
     if made.record != "MembershipChanged":
         return made
     if made.fields["kind"] == MemberKind.SELF.value:
@@ -185,6 +187,15 @@ def _certain(made: RoomEvent, home: Installation, directory: Directory) -> RoomE
     if home.enterprise is None and known is None:
         return made
     return _void(made, f"somebody {made.fields['change']} whose id is not known yet")
+
+
+def _as_listed(made: RoomEvent, home: Installation, directory: Directory) -> RoomEvent:
+    """A message of an organisation's account has the id that listings give it: under another a guest would be none."""
+    author = made.fields["author"]
+    known = None if author is None or home.enterprise is None else directory.account(home, author.partition("/")[2])
+    return (
+        made if known is None else RoomEvent(made.record, made.at, made.topic, made.fields | {"author": known.reader})
+    )
 
 
 def _void(made: RoomEvent, what: str) -> RoomEvent:

@@ -69,7 +69,7 @@ class Linking:
                 first = self._installations.of(app, team)
                 if first is None or (first.tenant, first.agent) != (home.tenant, home.agent):
                     return NOT_GOOD
-                readers = (self._reader(first, account), self._reader(home, user))
+                readers = (self.reader(first, account), self.reader(home, user))
                 if None in readers:
                     return NOT_KNOWN
                 if readers[0] == readers[1]:
@@ -86,7 +86,7 @@ class Linking:
         second = self._installations.of(app, team)
         if second is None or (second.tenant, second.agent) != (home.tenant, home.agent):
             return NOT_GOOD
-        readers = (self._reader(home, user), self._reader(second, account))
+        readers = (self.reader(home, user), self.reader(second, account))
         proof = hashlib.sha256(code.encode()).hexdigest()[:32]
         subject = hashlib.sha256(f"{home.tenant} {home.agent} {readers[0]}".encode()).hexdigest()[:32]
         records = [
@@ -114,7 +114,7 @@ class Linking:
                 return Step("They are no longer linked.", tuple(ends))
         return NOT_GOOD
 
-    def _reader(self, home: Installation, user: str) -> str | None:
+    def reader(self, home: Installation, user: str) -> str | None:
         """The id under which listings name an account; of an organisation's, only those tell it."""
         known = self._directory.account(home, user)
         if known is not None:

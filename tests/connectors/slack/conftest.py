@@ -117,8 +117,9 @@ def message(slack: Slack, acme: Workspace) -> dict[str, Any]:
     return slack.queue.pop()
 
 
-def answers(installations: Installations, log: Log) -> Answers:
-    return Answers(installations, log.append, pressed, Linking(installations, Directory()))
+def answers(installations: Installations, log: Log, directory: Directory | None = None) -> Answers:
+    known = Directory() if directory is None else directory
+    return Answers(installations, log.append, pressed, Linking(installations, known))
 
 
 BUTTON = {

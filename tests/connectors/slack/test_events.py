@@ -363,6 +363,14 @@ def test_an_organisations_account_is_not_guessed() -> None:
     assert (joined.reader, joined.kind.value, joined.workspaces) == ("slack:T0/UBO", "member", ("slack:T1",))
 
 
+def test_a_guest_of_several_workspaces_speaks_as_what_listings_name_it() -> None:
+    scene = Scene(enterprise="E1")
+    scene.listed(Member(reader="slack:T0/UBO", kind=MemberKind.GUEST))
+    scene.world.say(scene.room, "UBO", "approve it")
+    record = said(scene.one())
+    assert (record.author, record.author_kind.value) == ("slack:T0/UBO", "person")
+
+
 @pytest.mark.parametrize("kind", ["reaction_added", "im_created", "team_join", "emoji_changed", "link_shared", None])
 def test_the_rest_is_nothing(scene: Scene, kind: str | None) -> None:
     scene.listed(Member(reader="slack:T1/UALEX"))

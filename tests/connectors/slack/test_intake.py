@@ -26,7 +26,7 @@ from turngate.connectors.slack.installations import Installations
 from turngate.connectors.slack.intake import REMEMBERED, Intake, NotTaken
 from turngate.connectors.slack.listing import Listing
 from turngate.schemas.inputs import ActionApproved, Record, RoomChanged
-from turngate.schemas.shapes import Member
+from turngate.schemas.shapes import Member, MemberKind
 from turngate.streams.log import LogError
 
 Post = Callable[..., Any]
@@ -267,6 +267,18 @@ async def test_a_button_is_on_the_log_when_it_is_acknowledged(
     (approved,) = log.records
     assert isinstance(approved, ActionApproved)
     assert (approved.by, approved.room) == ("slack:T1/UALEX", "slack:T1/C1")
+
+
+async def test_an_organisations_account_approves_as_what_listings_name_it(slack: Slack, log: Log) -> None:
+    home, directory = installed(slack.workspace("T1", bot="UBOT", enterprise="E1")), Directory()
+    installations = Installations(APPS, [home])
+    pressing = answers(installations, log, directory)
+    await pressing.take("A1", BUTTON)
+    assert log.records == []  # nothing says yet who that is
+    for page in Listing(home, "C1", 1, members=(Member(reader="slack:T0/UALEX", kind=MemberKind.GUEST),)).pages(1):
+        directory.learn(page)
+    await pressing.take("A1", BUTTON)
+    assert [r.by for r in log.records if isinstance(r, ActionApproved)] == ["slack:T0/UALEX"]
 
 
 def _fields(home: Any) -> dict[str, Any]:
