@@ -60,15 +60,17 @@ class People:
     def __init__(self, api: SlackApi, clock: Callable[[], float] = time.monotonic) -> None:
         self._api = api
         self._clock = clock
-        self._known: dict[tuple[str, str], tuple[float, Member]] = {}
-        self._asking: dict[str, asyncio.Lock] = {}
+        # of each app its own: what one knows as itself is a bot to another
+        self._known: dict[tuple[str, str, str], tuple[float, Member]] = {}
+        self._asking: dict[tuple[str, str], asyncio.Lock] = {}
 
     async def of(self, home: Installation, accounts: Iterable[str]) -> list[Member]:
         """These accounts, in this order. Raises `CallFailed` or `Odd`: one that is not known is never left out."""
         wanted = list(accounts)
-        async with self._asking.setdefault(home.team, asyncio.Lock()):
+        async with self._asking.setdefault((home.app, home.team), asyncio.Lock()):
             now = self._clock()
-            held = {a: self._known[home.team, a] for a in wanted if (home.team, a) in self._known}
+            keys = {account: (home.app, home.team, account) for account in wanted}
+            held = {account: self._known[key] for account, key in keys.items() if key in self._known}
             found = {account: member for account, (until, member) in held.items() if now < until}
             if len(wanted) - len(found) > FEW:
                 found |= await self._read_all(home, frozenset(wanted) - found.keys())
@@ -78,7 +80,7 @@ class People:
     def forget(self, home: Installation, accounts: Iterable[str]) -> None:
         """Ask again about these accounts."""
         for account in accounts:
-            self._known.pop((home.team, account), None)
+            self._known.pop((home.app, home.team, account), None)
 
     async def _ask(self, home: Installation, accounts: list[str]) -> dict[str, Member]:
         turn = asyncio.Semaphore(_AT_ONCE)
@@ -115,7 +117,7 @@ class People:
         if not isinstance(user, dict):
             raise Odd("no_account")
         member = member_of(user, account, home)
-        self._known[home.team, account] = (self._clock() + KNOWN_FOR, member)
+        self._known[home.app, home.team, account] = (self._clock() + KNOWN_FOR, member)
         return member
 
 

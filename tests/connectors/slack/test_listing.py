@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -317,6 +318,17 @@ async def test_an_account_is_asked_about_once_for_a_while(
     now[0] = KNOWN_FOR
     await listed(api, home, "C1", people)
     assert len(slack.called("users.info")) == 6  # all but the one that was asked about later than the rest
+
+
+async def test_two_agents_of_a_workspace_are_bots_to_each_other(
+    slack: Slack, acme: Workspace, home: Installation, api: SlackApi
+) -> None:
+    acme.user("UAPP", bot=True)
+    other = replace(home, app="A2", agent="scout", bot_user="UAPP")
+    slack.channel("C1", acme, ["UBOT", "UAPP", "UALEX"])
+    people = People(api)
+    kinds = [members(await listed(api, one, people=people)) for one in (home, other, home)]
+    assert [(k["UBOT"], k["UAPP"]) for k in kinds] == [("self", "bot"), ("bot", "self"), ("self", "bot")]
 
 
 async def test_strangers_are_not_on_the_workspaces_list(
