@@ -74,7 +74,7 @@ def _visibility(channel: Mapping[str, Any], kind: RoomKind, workspaces: list[str
     shared, in_org, outside, pending = (_flag(channel, n, missing=False if direct else None) for n in _SHARING)
     everywhere = [_flag(channel, name, missing=False) for name in _WHOLE_ORGANISATION]
     elsewhere = [_teams(channel, name) for name in _OUTSIDE]
-    if kind is RoomKind.GROUP and not private:
+    if kind is not RoomKind.CHANNEL and not private:
         raise Odd("kind_contradicted")
     if outside or pending or (shared and not in_org) or any(elsewhere):
         return Visibility.OPEN
