@@ -19,10 +19,11 @@ from turngate.cli.progress import progress
 from turngate.cli.recorded import recorded
 
 if TYPE_CHECKING:
+    from turngate.processors.engine import Engine
     from turngate.schemas.codec import Codec
     from turngate.streams.comparing import Difference
     from turngate.streams.log import Headers
-    from turngate.streams.verifying import Verifying
+    from turngate.streams.verifying import Checked, Verifying
 
 #: Seconds after which it is written down how far a replay is.
 _SAVE_EVERY = 60.0
@@ -32,6 +33,7 @@ TO = typer.Option("--to", metavar="OFFSET", min=0, help="The first one not to; e
 EXPORTED = typer.Option("--exported", metavar="DIR", help="What `turngate export` wrote.", rich_help_panel="Log")
 SNAPSHOTS = typer.Option("--snapshots", metavar="DIR", help="Begin at the newest one there at or before --from.")
 RESUME = typer.Option("--resume", metavar="DIR", help="Keep here how far it is, and go on from there.")
+POLICY = typer.Option("--policy", metavar="NEW.yaml", help="Say what would be decided otherwise under this policy.")
 
 
 @connects(log=True, keys=True)
@@ -45,6 +47,8 @@ def replay(
     exported: Annotated[Path | None, EXPORTED] = None,
     snapshots: Annotated[Path | None, SNAPSHOTS] = None,
     resume: Annotated[Path | None, RESUME] = None,
+    policy: Annotated[Path | None, POLICY] = None,
+    tenant: Annotated[str | None, typer.Option(metavar="TENANT", help="With --policy: whose it is; else all.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object a line, for other programs.")] = False,
 ) -> None:
     """Decide again what was decided, from the same records in the same order, and say what is not the same.
@@ -53,20 +57,35 @@ def replay(
     the recorded one, byte for byte; a difference is shown with both. Needs the keys that the worker had. Exit code 1
     where anything differs.
 
+    With --policy it says which decisions would be others, by room and reason, one step each: all else stays as it was.
+
     Examples:  turngate replay --log turngate.log --keys-file keys.json
 
     turngate replay --partition 3 --from 120000 --to 121000 --snapshots /backup/snapshots
+
+    turngate replay --log turngate.log --policy acme-8.yaml --tenant acme
     """
+    from turngate.cli.what_if import trying, what_if
     from turngate.processors.engine import Engine
     from turngate.streams.snapshots import read_snapshot
     from turngate.streams.verifying import Verifying
 
     if topic != "turn-drafts":
         raise Impossible(f"--topic {topic}: offsets are of turn-drafts, whose records are what is decided")
-    restore = partial(Engine.restore, keys=connection.keys())
+    if policy is None and tenant is not None:
+        raise Impossible("--tenant says whose the policy is: give --policy too")
+    if policy is not None and resume is not None:
+        raise Impossible("--resume keeps nothing of what a policy would change: leave it out, or --policy")
+    keys = connection.keys()
+    restore = partial(Engine.restore, keys=keys)
     with recorded(connection, exported) as (records, codec):
         at = _begin(snapshots, resume, partition, start)
         begin = None if at is None else read_snapshot(at)
+        if policy is not None:
+            under = trying(policy, tenant, keys)
+            tried = Verifying(records, under, codec, partition, start=start, to=to, begin=begin)
+            what_if(tried, tell_engine, as_json=as_json)
+            return
         verifying = Verifying(records, restore, codec, partition, start=start, to=to, begin=begin)
         saves = None if resume is None else _Saves(verifying, resume, at)
         _checked(verifying, codec, _as_json if as_json else _as_text, saves)
@@ -96,7 +115,7 @@ def _begin(snapshots: Path | None, resume: Path | None, partition: int, start: i
 class _Saves:
     """How far a replay is, written down now and then; `before` is where that was done last."""
 
-    def __init__(self, verifying: Verifying, folder: Path, before: Path | None) -> None:
+    def __init__(self, verifying: Verifying[Engine], folder: Path, before: Path | None) -> None:
         self._verifying = verifying
         self._folder = folder
         self._before = before if before is not None and before.parent == folder else None
@@ -117,18 +136,13 @@ class _Saves:
 
 
 def _checked(
-    verifying: Verifying, codec: Codec, show: Callable[[Difference, Codec], str], saves: _Saves | None
+    verifying: Verifying[Engine], codec: Codec, show: Callable[[Difference, Codec], str], saves: _Saves | None
 ) -> None:
     """Go through it, saying what differs as it is found."""
     with progress("Replaying") as told, _stoppable(saves is not None) as stopped:
         for checked in verifying.steps():
             told(checked.at + 1, verifying.end)
-            if checked.engine is not None:
-                typer.echo(
-                    f"from {checked.at} of applied on, engine {checked.engine} decided, and this is engine "
-                    f"{verifying.replay.engine.version}: differences may come of that",
-                    err=True,
-                )
+            tell_engine(checked)
             for difference in checked.differences:
                 typer.echo(show(difference, codec))
             if saves is not None and (stopped() or saves.due):
@@ -137,6 +151,18 @@ def _checked(
                 raise Impossible("stopped; the same command goes on from here")
     if saves is not None:
         saves.save()
+
+
+def tell_engine(checked: Checked) -> None:
+    """Say that another version of the engine decided from here on."""
+    from turngate.processors.engine import Engine
+
+    if checked.engine is not None:
+        typer.echo(
+            f"from {checked.at} of applied on, engine {checked.engine} decided, and this is engine {Engine.version}:"
+            " differences may come of that",
+            err=True,
+        )
 
 
 @contextmanager

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Generic, Protocol, TypeVar
 
 from turngate.processors.state import State
 from turngate.schemas.catalog import APPLIED, DRAFTS
@@ -30,15 +30,20 @@ class Held(Applies, Protocol):
 @dataclass(frozen=True, slots=True)
 class Checked:
     """A stretch that was applied again. `at`: how far on `applied`. `engine`: the version that recorded it, where that
-    is another than this one's and is met for the first time; it is to be told before the differences.
+    is another than this one's and is met for the first time; it is to be told before the differences. `compared`:
+    whether it is one of those that were asked for.
     """
 
     at: int
     engine: str | None
+    compared: bool
     differences: list[Difference]
 
 
-class Verifying:
+H = TypeVar("H", bound=Held)
+
+
+class Verifying(Generic[H]):
     """The stretches that decided the drafts from `start` up to, not including, `to` (None: all there are).
 
     Whole stretches are compared, with everything that came of them, from what was applied after the draft before
@@ -48,7 +53,7 @@ class Verifying:
     def __init__(
         self,
         records: Records,
-        restore: Restore[Held],
+        restore: Restore[H],
         codec: Codec,
         partition: int = 0,
         *,
@@ -99,11 +104,11 @@ class Verifying:
             if wanted and step.recorded.engine == self.replay.engine.version:
                 differences += self._comparing.compare_stretch(step)
             self._applied = step.message.offset + 1
-            yield Checked(step.message.offset, engine, differences)
+            yield Checked(step.message.offset, engine, wanted, differences)
         if self.replay.positions[DRAFTS] <= start > 0:
             at = f"{DRAFTS}[{self.replay.partition}]"
             raise LogError(f"{at}: nothing from {start} on was decided; it stands at {self.replay.positions[DRAFTS]}")
-        yield Checked(self.end - 1, None, self._comparing.rest(self.replay.positions))
+        yield Checked(self.end - 1, None, True, self._comparing.rest(self.replay.positions))
 
     def save(self, folder: Path) -> Path:
         """Write down how far this is, between two steps, so that another goes on from there."""

@@ -121,3 +121,68 @@ def test_it_begins_at_a_snapshot(turngate: Turngate, log: Path, tmp_path: Path) 
     whole = turngate("replay", "--log", log, "--from", 2, "--snapshots", kept)
     assert f"{kept}: none of partition 0 at or before 2, so from the beginning" in whole.stderr
     assert whole.exit_code == 1
+
+
+def policy(path: Path, text: str) -> Path:
+    path.write_text(text, "utf-8")
+    return path
+
+
+def test_what_another_policy_would_have_decided(turngate: Turngate, log: Path, tmp_path: Path) -> None:
+    same = policy(tmp_path / "same.yaml", "version: 1\nagents: {mesh: {accounts: ['slack:T1/UBOT']}}\n")
+    result = turngate("replay", "--log", log, "--policy", same)
+    assert (result.exit_code, result.stdout, result.stderr) == (0, "3 decisions, 0 would be others\n", "")
+
+    nobody = policy(tmp_path / "nobody.yaml", "version: 2\n")
+    result = turngate("replay", "--log", log, "--policy", nobody, "--tenant", "acme")
+    assert result.exit_code == 0
+    head, *rows, last = result.stdout.splitlines()
+    assert head.split() == ["room", "was", "would", "be", "reason", "decisions"]
+    assert [row.split() for row in rows] == [
+        ["slack:T1/D1", "deliver", "drop", "+agent_unknown", "2"],
+        ["slack:T1/C9", "hold", "drop", "+agent_unknown", "1"],
+        ["slack:T1/C9", "hold", "drop", "-destination_unknown", "1"],
+    ]
+    assert last == "3 decisions, 3 would be others"
+
+    told = turngate("replay", "--log", log, "--policy", nobody, "--json").stdout.splitlines()
+    *each, summary = map(json.loads, told)
+    assert [one["turn"] for one in each] == ["t1", "t2", "t3"]
+    assert (each[0]["was"]["verdict"], each[0]["now"]["verdict"]) == ("deliver", "drop")
+    assert each[0]["now"]["reasons"] == [{"code": "agent_unknown", "ref": None}]
+    assert (summary["decisions"], summary["changed"]) == (3, 3)
+    assert summary["by"][0] == {
+        "room": "slack:T1/D1", "was": "deliver", "now": "drop", "reason": "+agent_unknown", "count": 2
+    }  # fmt: skip
+    assert turngate("replay", "--log", log, "--policy", nobody, "--tenant", "other").stdout.startswith("0 decisions, 0")
+    assert turngate("replay", "--log", log, "--policy", nobody, "--from", 2).stdout.endswith(
+        "1 decisions, 1 would be others\n"
+    )
+
+
+def test_it_says_where_the_record_is_another(turngate: Turngate, log: Path, tmp_path: Path) -> None:
+    changed(log, "turn-verdicts", 0, turn="t9")
+    result = turngate("replay", "--log", log, "--policy", policy(tmp_path / "nobody.yaml", "version: 2\n"))
+    assert result.exit_code == 0
+    assert result.stderr.startswith("1 recorded decisions are not what this engine comes to again")
+
+
+@pytest.mark.parametrize(
+    ("more", "says"),
+    [
+        (("--tenant", "acme"), "give --policy too"),
+        (("--policy", "no-such.yaml"), "no-such.yaml: No such file or directory"),
+        (("--policy", "bad.yaml"), "bad.yaml: line 1: version"),
+        (("--policy", "good.yaml", "--resume", "kept"), "--resume keeps nothing of what a policy would change"),
+    ],
+)
+def test_what_it_cannot_do_is_one_sentence(
+    turngate: Turngate, log: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, more: tuple[str, ...], says: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    policy(tmp_path / "good.yaml", "version: 2\n")
+    policy(tmp_path / "bad.yaml", "version: none\n")
+    result = turngate("replay", "--log", log, *more)
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert says in result.stderr
+    assert len(result.stderr.splitlines()) == 1

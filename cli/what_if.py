@@ -1,0 +1,103 @@
+"""Decides how `turngate replay --policy` shows which past decisions another policy would have made otherwise."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable, Iterable
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from turngate.cli.errors import Impossible
+from turngate.cli.files import reading
+from turngate.cli.progress import progress
+
+if TYPE_CHECKING:
+    from turngate.processors.keys import Keys
+    from turngate.streams.verifying import Checked, Verifying
+    from turngate.streams.what_if import Outcome, Tried, Trying
+
+#: A room, a verdict and what it would be, and a reason with `+` where it comes and `-` where it goes.
+Row = tuple[str, str, str, str]
+
+
+def trying(
+    policy: Path, tenant: str | None, keys: Keys
+) -> Callable[[Iterable[tuple[bytes, bytes | None]], str | None], Trying]:
+    """What makes engines that try each decision under this policy. Raises `Impossible` for a file that is none."""
+    from turngate.schemas.policy import PolicyInvalid, parse_policy
+    from turngate.streams.what_if import Trying
+
+    try:
+        with reading(policy) as file:
+            document = file.read().decode("utf-8")
+        parse_policy(document)
+    except UnicodeDecodeError:
+        raise Impossible(f"{policy}: is not UTF-8") from None
+    except PolicyInvalid as error:
+        raise Impossible(f"{policy}: {error}") from None
+    return partial(Trying.under, document, tenant, keys=keys)
+
+
+def what_if(verifying: Verifying[Trying], tell: Callable[[Checked], None], *, as_json: bool) -> None:
+    """Go through it, and say what would be otherwise."""
+    decided = changed = 0
+    rows: Counter[Row] = Counter()
+    with progress("Replaying") as told:
+        for checked in verifying.steps():
+            told(checked.at + 1, verifying.end)
+            tell(checked)
+            tried = verifying.replay.engine.take_tried()
+            for one in tried if checked.compared else ():
+                decided += 1
+                if one.was != one.now:
+                    changed += 1
+                    rows.update(_rows(one))
+                    if as_json:
+                        typer.echo(json.dumps(_plain(one), ensure_ascii=False))
+    if verifying.differ:
+        typer.echo(
+            f"{verifying.differ} recorded decisions are not what this engine comes to again, and what would be is "
+            "told of what it comes to: see `turngate replay` without --policy",
+            err=True,
+        )
+    if as_json:
+        listed = [
+            dict(zip(("room", "was", "now", "reason"), row, strict=True)) | {"count": n} for row, n in _most(rows)
+        ]
+        typer.echo(json.dumps({"decisions": decided, "changed": changed, "by": listed}, ensure_ascii=False))
+        return
+    if rows:
+        _table([("room", "was", "would be", "reason", "decisions"), *((*row, str(n)) for row, n in _most(rows))])
+    typer.echo(f"{decided} decisions, {changed} would be others")
+
+
+def _rows(tried: Tried) -> list[Row]:
+    """A decision counts once for each reason that comes or goes, or once where it is none of these."""
+    was, now = ({code for code, _ in outcome.reasons} for outcome in (tried.was, tried.now))
+    reasons = [*(f"+{code}" for code in sorted(now - was)), *(f"-{code}" for code in sorted(was - now))]
+    return [(tried.room or "", tried.was.verdict, tried.now.verdict, reason) for reason in reasons or [""]]
+
+
+def _most(rows: Counter[Row]) -> list[tuple[Row, int]]:
+    """The most frequent first."""
+    return sorted(rows.items(), key=lambda row: (-row[1], row[0]))
+
+
+def _table(lines: list[tuple[str, ...]]) -> None:
+    widths = [max(len(line[n]) for line in lines) for n in range(len(lines[0]))]
+    for line in lines:
+        typer.echo("  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip())
+
+
+def _plain(tried: Tried) -> dict[str, Any]:
+    named = {"tenant": tried.tenant, "room": tried.room, tried.kind: tried.name}
+    return named | {"was": _outcome(tried.was), "now": _outcome(tried.now)}
+
+
+def _outcome(outcome: Outcome) -> dict[str, Any]:
+    reasons = [{"code": code, "ref": ref} for code, ref in sorted(outcome.reasons, key=lambda r: (r[0], r[1] or ""))]
+    return {"verdict": outcome.verdict, "reasons": reasons, "passes": list(outcome.passes)}
