@@ -7,6 +7,7 @@ that they share with the agent alone.
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -27,6 +28,8 @@ from turngate.streams.log import Message
 #: Records that are looked through for a draft, and for the listing that its room was judged by.
 FAR, PIECE = 50_000, 5_000
 DRAFTS, ROOMS = "turn-drafts", "membership-refreshes"
+#: The least seconds between two tries to open a direct room.
+AGAIN = 0.5
 #: Where the question cannot be asked there, and may be asked elsewhere.
 _ELSEWHERE = (State.WITHHELD, State.FAILED)
 
@@ -56,16 +59,25 @@ class Asking:
         policy = self._journal.facts.policy(decided.tenant, decided.decision).settings
         until = arrived + policy.interlock.ask_ttl
         until = until if draft.deadline is None else min(until, draft.deadline)
+        if until <= self._delivery.now() or self._journal.facts.ended(decided.tenant, decided.turn):
+            return
         judged = await self._judged_by(decided)
         if judged is not None:
             look = partial(self._as_judged, draft, decided, judged.upper)
             if await self._ask(draft, decided, Place(decided.agent, draft.room, draft.thread), until, look, read_at):
                 return
         for reader in policy.interlock.approvers:
-            room = await self._connector.direct_room(decided.tenant, decided.agent, reader)
+            room = await self._direct_room(decided, reader, until)
             if room is not None:
                 look = partial(_alone, reader)
                 await self._ask(draft, decided, Place(decided.agent, room), until, look, read_at)
+
+    async def _direct_room(self, decided: TurnDecided, reader: str, until: int) -> str | None:
+        while True:
+            found = await self._connector.direct_room(decided.tenant, decided.agent, reader)
+            if found.wait is None or self._delivery.now() + found.wait * 1000 >= until:
+                return found.room
+            await asyncio.sleep(max(found.wait, AGAIN))
 
     async def offer(self, offered: SharingOffered, read_at: int) -> None:
         """Show an author what would be shared, in the room that they share with the agent alone."""

@@ -1,6 +1,7 @@
 """Decides which records of the outputs are something to send, in which order that is done, and when each is dealt with.
 
-What goes to one room goes in the order in which it was decided; rooms do not wait for one another.
+What goes to one room goes in the order in which it was decided, but for what waits for somebody; rooms do not wait for
+one another.
 """
 
 from __future__ import annotations
@@ -120,8 +121,9 @@ class Courier:
                 job: Job = partial(self._delivery.turn, record, read_at)
                 if record.action is not None:  # it waits for that, and nobody else waits for it
                     return f"{record.tenant} {record.room} {record.turn}", job
-            case TurnDecided(verdict=Verdict.ASK):
+            case TurnDecided(verdict=Verdict.ASK):  # it may wait for approvers' rooms, and no turn waits for it
                 job = partial(self._asking.question, record, read_at)
+                return f"{record.tenant} {record.room} {record.turn} ask", job
             case SharingOffered():
                 job = partial(self._asking.offer, record, read_at)
             case _:

@@ -57,6 +57,14 @@ class Listed:
         return not self.pages or any(page.error is not None for page in self.pages)
 
 
+@dataclass(frozen=True, slots=True)
+class Direct:
+    """A direct room. `wait`: seconds after which one that was not found may be asked for again, None if in vain."""
+
+    room: str | None = None
+    wait: float | None = None
+
+
 class Connector(Protocol):
     """Where rooms are. No method raises for what the other side answers, or does not."""
 
@@ -75,8 +83,8 @@ class Connector(Protocol):
     async def find(self, key: Key, place: Place, mark: str, since: int) -> str | None:
         """The message of the agent's own that is marked so, if it was said after `since` (ms); None if none is seen."""
 
-    async def direct_room(self, tenant: str, agent: str, reader: str) -> str | None:
-        """The room in which the agent speaks with one reader alone; None where there is none."""
+    async def direct_room(self, tenant: str, agent: str, reader: str) -> Direct:
+        """The room in which the agent speaks with one reader alone."""
 
 
 class Journal(Protocol):

@@ -15,14 +15,14 @@ from turngate.connectors.slack.directory import Directory
 from turngate.connectors.slack.events import DOUBTED
 from turngate.connectors.slack.ids import TS
 from turngate.connectors.slack.installations import Installation, Installations
-from turngate.connectors.slack.listing import list_room
+from turngate.connectors.slack.listing import list_room, worth_it
 from turngate.connectors.slack.members import People, next_cursor
 from turngate.connectors.slack.rooms import Odd
 from turngate.schemas.inputs import Record, RoomChanged
 from turngate.schemas.metadata import metadata, named_in
 from turngate.schemas.shapes import Code, Reason
 from turngate.sinks.claims import Key, Place
-from turngate.sinks.ports import Listed, NotPosted, Posted, Said, Unsure
+from turngate.sinks.ports import Direct, Listed, NotPosted, Posted, Said, Unsure
 
 #: Where Slack cuts a text, in UTF-16 units, which are never fewer than characters, and with `&`, `<` and `>` as it may
 #: write them. Nothing is ever sent in part.
@@ -98,19 +98,19 @@ class SlackConnector:
                 return f"{place.room}/{ts}"
         return None
 
-    async def direct_room(self, tenant: str, agent: str, reader: str) -> str | None:
+    async def direct_room(self, tenant: str, agent: str, reader: str) -> Direct:
         """See `Connector`."""
         home = self._installations.of_room(tenant, agent, reader)
         if home is None:
-            return None
+            return Direct()
         try:
             answer = await self._api.call(home, "conversations.open", users=_conversation(reader))
         except CallFailed as failed:
             log.warning("a direct room cannot be opened: %s", failed)
-            return None
+            return Direct(wait=worth_it(failed))
         channel = answer.get("channel")
         name = channel.get("id") if isinstance(channel, dict) else None
-        return home.room(name) if isinstance(name, str) else None
+        return Direct(home.room(name) if isinstance(name, str) else None)
 
     async def _marked(self, home: Installation, method: str, where: dict[str, Any], mark: str, name: str) -> str | None:
         """The message of our own that is marked so; of others' messages the mark says nothing."""

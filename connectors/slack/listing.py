@@ -65,7 +65,7 @@ async def list_room(api: SlackApi, people: People, home: Installation, conversat
     try:
         info, members = await _established(api, people, home, conversation)
     except CallFailed as failed:
-        return Listing(home, conversation, started_at, error=str(failed), wait=_worth_it(failed))
+        return Listing(home, conversation, started_at, error=str(failed), wait=worth_it(failed))
     except Odd as odd:
         return Listing(home, conversation, started_at, error=str(odd), wait=0.0 if str(odd) in _PASSING else None)
     return Listing(home, conversation, started_at, info, tuple(members))
@@ -77,7 +77,8 @@ _NO_ANSWER = ("timeout", "connection_failed", "no_answer", "http_5", "ratelimite
 _NO_ANSWER_EITHER = ("unreachable", "service_unavailable", "request_timeout", "fetch_members_failed")
 
 
-def _worth_it(failed: CallFailed) -> float | None:
+def worth_it(failed: CallFailed) -> float | None:
+    """Seconds after which a call may be tried again that changes nothing; None where that would not help."""
     if failed.wait is not None:
         return failed.wait
     return 0.0 if failed.code.startswith(_NO_ANSWER + _NO_ANSWER_EITHER) else None

@@ -11,8 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.connectors.slack.conftest import installed
+from tests.kafka.cluster import until
 from tests.sinks.records import ALEX, AT, DIRECT, KIM, POLICY, ROOM, SELF, made, page
 from tests.sinks.stage import CODEC, Stage
+from tests.slack import Fault
 from turngate.processors.approvals import action_fingerprint, turn_fingerprint
 from turngate.processors.keys import TEST_KEYS
 from turngate.schemas import inputs
@@ -180,6 +182,36 @@ async def test_where_somebody_has_joined_the_approvers_are_asked_each_alone(engi
     yes = press(stage, stage.slack.posts[0], user="UEVE")
     assert isinstance(yes, ActionApproved)
     assert yes.room == "slack:T1/C2"
+
+
+@pytest.mark.parametrize("fault", [Fault.RATE_LIMITED, Fault.UNAVAILABLE])
+async def test_an_approver_whose_room_cannot_be_opened_for_a_moment_is_asked_after_that(
+    engine: Engine, fault: Fault
+) -> None:
+    stage = engine.stage
+
+    async def opening() -> bool:
+        return bool(stage.slack.called("conversations.open"))
+
+    async def sent() -> bool:
+        return "t9" in stage.outcomes()
+
+    engine.policy(interlock={"mode": "ask", "approvers": ["slack:T1/UEVE"]})
+    engine.listing("slack:T1/C2", ALEX)  # a room that starts under the new policy
+    stage.slack.channel("C2", stage.acme, ["UBOT", "UALEX", "UKIM"], private=True)
+    engine.say(1, "slack:T1/C2")
+    stage.slack.fail("conversations.open", fault, times=2)
+    engine.draft(text=None, action=REFUND, room="slack:T1/C2", trigger="message:slack:T1/C2/1")
+    async with stage.delivery(append=engine.append) as running:
+        await running.look()
+        await until(opening)
+        stage.authorize("t9", room="slack:T1/C2", destination="public")  # and no turn waits for that
+        await running.look()
+        await until(sent)
+        await running.finish()
+    assert [stage.slack.rooms[post.room].members for post in stage.slack.posts if "blocks" in post.args] == [
+        ["UBOT", "UEVE"]
+    ]
 
 
 async def test_where_somebody_has_joined_and_nobody_approves_nobody_is_asked(engine: Engine) -> None:
