@@ -22,6 +22,8 @@ from turngate.sinks.ports import Connector, Journal, Listed, NotPosted, Posted, 
 
 #: Milliseconds for which something without an end of its own may be said after it was authorized.
 WORTH_MS = 60_000
+#: Milliseconds for which a turn's text waits for its action; whoever waits longer holds up what is noted behind it.
+ACTION_MS = 900_000
 #: Milliseconds before its claim from which on a message is looked for: two machines' clocks.
 LOOK_BACK_MS = 300_000
 #: Milliseconds for which, after a restart, what is uncertain is still looked for.
@@ -125,7 +127,8 @@ class Delivery:
 
     async def _done(self, turn: TurnAuthorized) -> bool:
         """Whether the turn's action is recorded as done while its text may still be said."""
-        while self._clock() < _until(turn):
+        until = min(_until(turn), turn.at + ACTION_MS)
+        while self._clock() < until:
             await self._journal.reach_end(turn.tenant)
             status = self._journal.facts.delivered(turn.tenant, turn.turn)
             if status not in (None, DeliveryStatus.UNCERTAIN):

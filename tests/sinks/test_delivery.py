@@ -19,7 +19,7 @@ from turngate.connectors.slack.events import ACCOUNT_CHANGED
 from turngate.schemas.inputs import AgentPaused, MembershipChanged, MembershipPage, Record, RoomChanged, TurnDelivered
 from turngate.sinks import courier
 from turngate.sinks.claims import Key, Kind, Place
-from turngate.sinks.delivery import WORTH_MS, Patience, now_ms
+from turngate.sinks.delivery import ACTION_MS, WORTH_MS, Patience, now_ms
 from turngate.sinks.local_claims import LocalClaims
 from turngate.sinks.slack import LONGEST
 from turngate.streams.log import LogError
@@ -381,6 +381,14 @@ async def test_the_text_of_an_action_is_said_when_that_is_done(
         *statuses,
         *("sent" for _ in said),
     ]
+
+
+async def test_an_action_that_is_never_done_is_not_waited_for_as_long_as_it_is_valid(stage: Stage) -> None:
+    stage.authorize("t1", action={"operation": "crm.refund"}, at=now_ms() - ACTION_MS, valid_until=now_ms() + 60_000)
+    async with stage.courier() as carrying:
+        await carrying.take_all(stage.log.scan("outbound"))
+        await asyncio.wait_for(carrying.finish(), 10)
+    assert stage.said() == []
 
 
 async def test_an_action_that_is_done_later_is_waited_for(stage: Stage) -> None:
