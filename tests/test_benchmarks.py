@@ -6,18 +6,21 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 import pytest
 
 from benchmarks.bare import Bitmaps, Sets
 from benchmarks.deciding import Case, Contest, lap_records
+from benchmarks.history import History
+from benchmarks.memory import Applied
 from benchmarks.sample import Constant, sample
 from benchmarks.world import Size, World
 from turngate.schemas.catalog import APPLIED, DRAFTS
 from turngate.schemas.codec import Codec
 from turngate.schemas.inputs import MembershipChanged, MembershipPage, TurnDrafted
-from turngate.schemas.outputs import TurnDecided
+from turngate.schemas.outputs import TurnDecided, Verdict
 from turngate.streams.fold import Fold
 from turngate.streams.log import Commit, Message, Stretch
 
@@ -145,6 +148,27 @@ def test_the_memory_benchmark_grows_a_history_and_comes_back_from_it(tmp_path: P
     named = {d["what"] for d in values["deep"]}
     assert {"a memory of 40 leaves", "derivations, 12 deep", "amendments, 12 deep"} <= named
     assert all(d["record_bytes"] > 0 and d["draft"] > 0 for d in values["deep"])
+
+
+def test_a_draft_takes_as_many_calls_however_long_a_tenants_history_is() -> None:
+    history, applied = History(8, now=EPOCH), Applied()
+    applied.all(history.beginning())
+    found = []
+    for said in (400, 4_000):
+        applied.all(history.more(said))
+        calls = 0
+
+        def count(_: FrameType, event: str, __: object) -> None:
+            nonlocal calls
+            calls += event == "call"
+
+        drafts = [history.draft() for _ in range(50)]
+        sys.setprofile(count)
+        decided = [record for draft in drafts for record in applied.one(draft)[0]]
+        sys.setprofile(None)
+        assert sum(isinstance(r, TurnDecided) and r.verdict is Verdict.DELIVER for r in decided) == len(drafts)
+        found.append(calls / len(drafts))
+    assert found[1] < 1.05 * found[0], found
 
 
 @pytest.mark.kafka
