@@ -89,10 +89,12 @@ def replay(
         verifying = Verifying(records, restore, codec, partition, start=start, to=to, begin=begin)
         saves = None if resume is None else _Saves(verifying, resume, at)
         _checked(verifying, codec, _as_json if as_json else _as_text, saves)
-    summary = {"decisions": verifying.decisions, "differ": verifying.differ}
+    summary = {"decisions": verifying.decisions, "differ": verifying.differ, "gone": verifying.gone}
     if as_json:
         typer.echo(json.dumps(summary | {"engine": Engine.version, "other_engines": verifying.engines}))
     else:
+        if verifying.gone:
+            typer.echo(f"{verifying.gone} more are no longer on their topics, and were not compared", err=True)
         typer.echo(f"{verifying.decisions} decisions, {verifying.differ} differ")
     if verifying.differ:
         raise typer.Exit(NO)

@@ -35,15 +35,18 @@ class Comparing:
     """The recorded decisions of a partition beside those that are made again, stretch by stretch.
 
     A recorded decision belongs to the stretch that holds its cause, so that one that is missing, or one too many, does
-    not set the others apart.
+    not set the others apart. What retention has removed from the beginning of a topic is counted, and is no difference.
     """
 
     def __init__(self, records: Records, partition: int, starts: Mapping[str, int], ends: Mapping[str, int]) -> None:
         self._partition = partition
         self._ends = ends
-        self._cursors = {t: Cursor(records.scan(t, partition, starts[t], ends[t])) for t in COMPARED}
-        #: Decisions that were compared, and those of them that differ.
-        self.decisions = self.differ = 0
+        firsts = {t: records.first(t, partition) for t in COMPARED}
+        self._cursors = {t: Cursor(records.scan(t, partition, max(starts[t], firsts[t]), ends[t])) for t in COMPARED}
+        #: Topics of which no record is met yet, and that do not reach back to where this begins.
+        self.cut = {t for t in COMPARED if firsts[t] > starts[t]}
+        #: Decisions that were compared, those of them that differ, and those that are on their topics no more.
+        self.decisions = self.differ = self.gone = 0
 
     @property
     def positions(self) -> dict[str, int]:
@@ -55,7 +58,7 @@ class Comparing:
         """Look at nothing that came of records before these positions."""
         for topic in COMPARED:
             for _ in self._came_of(topic, positions):
-                pass
+                self.cut.discard(topic)
 
     def compare(self, step: Step) -> list[Difference]:
         """What differs in what came of a stretch."""
@@ -83,12 +86,22 @@ class Comparing:
             again[made.topic].append(made)
         for topic, made_again in again.items():
             recorded = list(self._came_of(topic, positions))
-            self.decisions += len(made_again)
-            if _bytes(recorded) != _bytes(made_again):
-                found += _differences(topic, recorded, made_again, held)
+            there = self._there(topic, recorded, made_again) if topic in self.cut else made_again
+            self.decisions += len(there)
+            if _bytes(recorded) != _bytes(there):
+                found += _differences(topic, recorded, there, held)
         self.decisions += sum(d.again is None for d in found)
         self.differ += len(found)
         return found
+
+    def _there(self, topic: str, recorded: list[Message], again: list[Outgoing]) -> list[Outgoing]:
+        """Of a topic whose beginning is gone, what can be on it: what comes from its first record on."""
+        names = [_named(made.headers) for made in again]
+        first = next((names.index(name) for m in recorded if (name := _named(m.headers)) in names), len(names))
+        if first < len(names):
+            self.cut.discard(topic)
+        self.gone += first
+        return again[first:]
 
     def _came_of(self, topic: str, positions: Mapping[str, int]) -> Iterator[Message]:
         """The next recorded decisions that came of records before these positions, or of none that can be."""

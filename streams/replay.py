@@ -52,7 +52,7 @@ class Replay(Generic[E]):
         #: Up to where each topic is read.
         self.ends = {t: records.end(t, partition) for t in (APPLIED, *INPUT_TOPICS, *OUTPUT_TOPICS)}
         #: From where `applied` and the outputs are read: what lies before came of what lies before.
-        self.starts = {t: records.first(t, partition) for t in OUTPUT_TOPICS} if begin is None else dict(begin.outputs)
+        self.starts = dict.fromkeys(OUTPUT_TOPICS, 0) if begin is None else dict(begin.outputs)
         self.engine = restore((), None) if begin is None else restore(begin.entries, begin.engine)
         self._fold = Fold(partition, self.engine, codec, None if begin is None else begin.positions)
         self._inputs: dict[str, Cursor] = {}
@@ -64,6 +64,7 @@ class Replay(Generic[E]):
 
     def steps(self) -> Iterator[Step]:
         """Apply every recorded stretch there is, in order; nothing is applied but as this is iterated over."""
+        self._there(APPLIED, self.starts[APPLIED])
         for message in self._records.scan(APPLIED, self.partition, self.starts[APPLIED], self.ends[APPLIED]):
             recorded = the_stretch(message, self._codec)
             before = dict(self._fold.positions)
@@ -75,17 +76,20 @@ class Replay(Generic[E]):
             yield Step(message, recorded, before, dict(self._fold.positions), held, outputs, own)
 
     def _read(self, topic: str, start: int, end: int) -> Iterable[Message]:
-        at = f"{topic}[{self.partition}]"
         if end > self.ends[topic]:
+            at = f"{topic}[{self.partition}]"
             raise LogError(f"{at}: records up to {end} were applied, and there are none after {self.ends[topic]}")
         cursor = self._inputs.get(topic)
         if cursor is None:
-            first = self._records.first(topic, self.partition)
-            if first > start:
-                raise LogError(
-                    f"{at}: the records from {start} to {first} are gone, and are needed: begin at a snapshot, or "
-                    "use an export that has them"
-                )
+            self._there(topic, start)
             scan = self._records.scan(topic, self.partition, start, self.ends[topic])
             cursor = self._inputs[topic] = Cursor(scan)
         return cursor.take(lambda message: message.offset < end)
+
+    def _there(self, topic: str, start: int) -> None:
+        first = self._records.first(topic, self.partition)
+        if first > start:
+            raise LogError(
+                f"{topic}[{self.partition}]: the records from {start} to {first} are gone, and are needed: begin at a "
+                "snapshot, or use an export that has them"
+            )

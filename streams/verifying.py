@@ -70,6 +70,8 @@ class Verifying(Generic[H]):
         if self.replay.positions[DRAFTS] > start and not notes:
             raise LogError(f"the snapshot is of {DRAFTS} at {self.replay.positions[DRAFTS]}, which is after {start}")
         self._comparing.decisions, self._comparing.differ = notes.get("decisions", 0), notes.get("differ", 0)
+        self._comparing.gone = notes.get("gone", 0)
+        self._comparing.cut.update(notes.get("cut", []))
         #: Versions other than this one's that recorded something.
         self.engines: list[str] = notes.get("engines", [])
         self._applied: int = self.replay.starts[APPLIED]
@@ -83,6 +85,11 @@ class Verifying(Generic[H]):
     def differ(self) -> int:
         """How many of them differ."""
         return self._comparing.differ
+
+    @property
+    def gone(self) -> int:
+        """How many more were made again that are no longer on their topics."""
+        return self._comparing.gone
 
     @property
     def end(self) -> int:
@@ -114,7 +121,8 @@ class Verifying(Generic[H]):
         """Write down how far this is, between two steps, so that another goes on from there."""
         engine, positions = self.replay.engine, dict(self.replay.positions)
         notes: dict[str, Any] = {"range": self._range, "engines": self.engines}
-        notes |= {"decisions": self.decisions, "differ": self.differ}
+        notes |= {"decisions": self.decisions, "differ": self.differ, "gone": self.gone}
+        notes["cut"] = sorted(self._comparing.cut)
         outputs = self._comparing.positions | {APPLIED: self._applied}
         entries, about = engine.state.entries(), (positions, engine.version)
         return write_snapshot(folder, self.replay.partition, outputs, entries, lambda: about, notes)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Awaitable, Callable, Iterator
 from types import TracebackType
 from typing import Any, Self, TypeVar
@@ -20,6 +21,8 @@ from turngate.streams.log import LogError, Message
 _FETCH_BYTES = 1 << 20
 #: Milliseconds for which one question waits for records.
 _WAIT_MS = 200
+#: Seconds without any progress after which reading has failed.
+PATIENCE = 30.0
 
 T = TypeVar("T")
 
@@ -77,12 +80,18 @@ class BrokerRecords:
         place = TopicPartition(self._prefix + topic, partition)
         consumer = self._call(topic, lambda: self._started(place, start))
         self._scanning.append(consumer)
-        at = start
+        at, deadline = start, time.monotonic() + PATIENCE
         while at < end:
+            before = at
             fetched, at = self._call(topic, lambda: _next(consumer, place))
+            if at == before and time.monotonic() > deadline:
+                raise LogError(
+                    f"{place.topic}[{partition}]: nothing was read for {PATIENCE:.0f} s; is the broker well?"
+                )
             for r in fetched:
                 if r.offset < end:
                     yield Message(topic, partition, r.offset, r.timestamp, r.key, r.value, tuple(r.headers))
+            deadline = deadline if at == before else time.monotonic() + PATIENCE
         self._scanning.remove(consumer)
         self._call(topic, consumer.stop)
 

@@ -98,6 +98,26 @@ def test_from_an_exported_directory_it_is_the_same(lived: LocalLog, tmp_path: Pa
     assert verifying.decisions == sum(lived.end(topic, 0) for topic in COMPARED) > 60
 
 
+@pytest.mark.parametrize("left", [1, 3])
+def test_what_retention_has_removed_from_a_topic_is_no_difference(lived: LocalLog, tmp_path: Path, left: int) -> None:
+    export(lived, tmp_path / "x", CODEC, part_bytes=100)
+    gone = 0
+    for topic in ("refresh-requests", "outbound"):
+        files = sorted((tmp_path / "x" / topic / "0").iterdir())
+        assert len(files) > 4
+        for path in files[:-left]:
+            start, end = map(int, path.stem.split("-"))
+            gone += end - start
+            path.unlink()
+    every = sum(lived.end(topic, 0) for topic in COMPARED)
+    verifying, differences = verified(Archive(tmp_path / "x"))
+    assert differences == []
+    assert (verifying.decisions, verifying.gone) == (every - gone, gone)
+    verifying, differences = verified(Archive(tmp_path / "x"), start=20)
+    assert differences == []
+    assert 0 < verifying.decisions < every - gone
+
+
 @pytest.mark.parametrize("topic", ["turn-verdicts", "outbound", "source-evidence", "memory-revisions", "grants"])
 def test_a_stored_decision_that_was_changed_is_found(lived: LocalLog, topic: str) -> None:
     was = next(iter(lived.scan(topic)))
