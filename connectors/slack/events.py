@@ -76,7 +76,7 @@ def translate(envelope: Mapping[str, Any], home: Installation, directory: Direct
     inner = envelope.get("event")
     event: Mapping[str, Any] = inner if isinstance(inner, dict) else envelope
     try:
-        records = list(_records(envelope, event, home, directory, _moment(event, now)))
+        records = list(_records(envelope, event, home, directory, moment(event, now)))
         return [RECORDS[made.record].model_validate(_dated(made, now)) for made in records]
     except (EntryError, ValidationError):
         conversation = _conversation(event)
@@ -235,7 +235,8 @@ def _conversation(event: Mapping[str, Any]) -> str | None:
     return str(found) if is_id(found) else None
 
 
-def _moment(event: Mapping[str, Any], now: int) -> int:
+def moment(event: Mapping[str, Any], now: int) -> int:
+    """When it happened by Slack's clock, in milliseconds; `now` where that is not said."""
     try:
         return millis(event.get("event_ts"), "event_ts")
     except EntryError:

@@ -27,10 +27,12 @@ from turngate.connectors.slack.events import (
     account_of,
     changed,
     everything,
+    moment,
     rooms_named,
     translate,
 )
 from turngate.connectors.slack.installations import Installation, Installations
+from turngate.connectors.slack.late import Late
 from turngate.schemas.inputs import MembershipChanged, MembershipPage, MessageObserved, Record, RoomChanged
 from turngate.streams.log import LogError
 
@@ -67,6 +69,7 @@ class Intake:
         self._clock = clock
         self._taken: OrderedDict[Key, tuple[float, asyncio.Future[None]]] = OrderedDict()
         self._became = Became()
+        self._late = Late()
         self._owed: dict[Key, Record] = {}
         self._unheard: set[tuple[str, str]] = set()
 
@@ -123,10 +126,14 @@ class Intake:
             self._unheard.discard((home.app, home.team))
         homes = [home, *self._elsewhere(home, event)]
         records = [r for h in homes for r in translate(envelope, h, self._directory, now)]
+        again = self._late.again(records, moment(event, now), now)
+        self._late.note(records, now)
         try:
             await self._bring(records)
+            if again:
+                await self._append(again)
         except LogError:
-            self._owe(records)
+            self._owe([*records, *again])
             raise
         account = account_of(event)
         for each in homes if account is not None else ():
