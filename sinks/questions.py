@@ -83,7 +83,8 @@ def offer(offered: SharingOffered, name: str) -> Said | None:
 def pressed(payload: Mapping[str, Any], home: Installation, at: int) -> ActionApproved | ApprovalWithdrawn | None:
     """What a button says, in a payload that Slack signed for an app of this installation; None where it is not ours.
 
-    An approval is a person's on one message: pressed again it is the same one, and once withdrawn it stays so.
+    An approval is a person's on one message: pressed again it is the same one, and once withdrawn it stays so. It may
+    be about a room of another workspace of the tenant's: approvers are asked in their own.
     """
     actions, user, place = payload.get("actions"), payload.get("user"), payload.get("container")
     if payload.get("type") != "block_actions" or not isinstance(actions, list) or len(actions) != 1:
@@ -96,7 +97,7 @@ def pressed(payload: Mapping[str, Any], home: Installation, at: int) -> ActionAp
     if not (is_id(account) and is_id(team) and is_id(channel) and isinstance(ts, str) and TS.fullmatch(ts)):
         return None
     said = _value(action.get("value"))
-    if said is None or said["tenant"] != home.tenant or not said["room"].startswith(home.namespace + "/"):
+    if said is None or said["tenant"] != home.tenant:
         return None
     by = f"slack:{team}/{account}"
     approval = f"{home.room(channel)}/{ts} {by}"

@@ -14,7 +14,7 @@ from tests.connectors.slack.conftest import installed
 from tests.kafka.cluster import until
 from tests.sinks.records import ALEX, AT, DIRECT, KIM, POLICY, ROOM, SELF, made, page
 from tests.sinks.stage import CODEC, Stage
-from tests.slack import Fault
+from tests.slack import Fault, Workspace
 from turngate.processors.approvals import action_fingerprint, turn_fingerprint
 from turngate.processors.keys import TEST_KEYS
 from turngate.schemas import inputs
@@ -108,19 +108,27 @@ def shown(post: Any) -> list[str]:
     return [text for text in texts if text != "actions"]
 
 
-def press(stage: Stage, post: Any, action: str = APPROVE, user: str = "UALEX", **more: Any) -> Record | None:
+def press(
+    stage: Stage,
+    post: Any,
+    action: str = APPROVE,
+    user: str = "UALEX",
+    home: Workspace | None = None,
+    **more: Any,
+) -> Record | None:
     """What Slack sends when somebody presses a button of a message."""
     (buttons,) = (block["elements"] for block in post.args["blocks"] if block["type"] == "actions")
     (value,) = (button["value"] for button in buttons if button["action_id"] == action)
+    home = stage.acme if home is None else home
     payload = {
         "type": "block_actions",
-        "api_app_id": stage.acme.app,
-        "user": {"id": user, "team_id": "T1"},
-        "team": {"id": "T1"},
+        "api_app_id": home.app,
+        "user": {"id": user, "team_id": home.id},
+        "team": {"id": home.id},
         "container": {"type": "message", "message_ts": post.ts, "channel_id": post.room},
         "actions": [{"action_id": action, "block_id": "b", "value": value, "type": "button"}],
     } | more
-    return pressed(payload, installed(stage.acme), now_ms())
+    return pressed(payload, installed(home), now_ms())
 
 
 async def test_a_text_that_asks_is_shown_in_its_room_and_a_yes_lets_out_exactly_it(engine: Engine) -> None:  # R-TNT-6
@@ -466,7 +474,27 @@ async def test_a_payload_that_is_none_of_ours_says_nothing(engine: Engine, chang
     assert press(engine.stage, post) is not None
 
 
-async def test_a_button_of_another_tenant_or_workspace_says_nothing(engine: Engine) -> None:  # R-ROOM-11
+async def test_an_approver_in_another_workspace_is_asked_there_and_says_yes(engine: Engine) -> None:
+    stage, room = engine.stage, "slack:T1/C2"
+    elsewhere = stage.slack.workspace("T2")
+    elsewhere.user("UX")
+    agents = {"mesh": {"accounts": [SELF, f"slack:T2/{elsewhere.bot}"]}}
+    engine.policy(agents=agents, interlock={"mode": "ask", "approvers": ["slack:T2/UX"]})
+    engine.listing(room, ALEX, {"reader": KIM, "kind": "guest"})  # who is shown no values
+    stage.acme.user("UKIM", guest=True)
+    stage.slack.channel("C2", stage.acme, ["UBOT", "UALEX", "UKIM"], private=True)
+    engine.say(1, room)
+    engine.draft(text=None, action=REFUND, room=room, trigger=f"message:{room}/1")
+    await engine.deliver()
+    (post,) = stage.slack.posts
+    assert stage.slack.rooms[post.room].members == [elsewhere.bot, "UX"]
+    yes = press(stage, post, home=elsewhere, user="UX")
+    assert isinstance(yes, ActionApproved)
+    assert (yes.by, yes.room) == ("slack:T2/UX", room)
+    assert [r.verdict for r in engine.feed(yes) if isinstance(r, TurnDecided)] == ["deliver"]
+
+
+async def test_a_button_of_another_tenant_says_nothing(engine: Engine) -> None:  # R-ROOM-11
     engine.draft()
     await engine.deliver()
     (post,) = engine.stage.slack.posts
@@ -481,5 +509,4 @@ async def test_a_button_of_another_tenant_or_workspace_says_nothing(engine: Engi
     other = {"app": home.app, "agent": home.agent, "bot_user": home.bot_user, "token": home.token}
     kind = type(home)
     assert pressed(payload, kind(team="T1", tenant="other", **other), AT) is None
-    assert pressed(payload, kind(team="T2", tenant="acme", **other), AT) is None
     assert pressed(payload, home, AT) is not None
