@@ -90,7 +90,7 @@ def stretch_of(
         if positions.get(topic) != offset:
             raise LogError(
                 f"{topic}[{partition}]: the recorded stretch starts at {offset}, this log stands at "
-                f"{positions.get(topic)}; replay into a log that holds the inputs only, from the first stretch on"
+                f"{positions.get(topic)}: a stretch is missing before it, or it was applied already"
             )
     messages = [m for t in start for m in read(t, start[t], end[t])]
     drafts = {Position(topic=m.topic, partition=m.partition, offset=m.offset) for m in messages if m.topic == DRAFTS}

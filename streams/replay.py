@@ -48,9 +48,10 @@ class Replay(Generic[E]):
         self.partition = partition
         self._records = records
         self._codec = codec
-        # The stretches' end is asked first, so that everything that these applied and wrote lies before the others.
-        #: Up to where each topic is read.
-        self.ends = {t: records.end(t, partition) for t in (APPLIED, *INPUT_TOPICS, *OUTPUT_TOPICS)}
+        #: Up to where each topic is read. The stretches' end is asked first, so that everything that these applied and
+        #: wrote lies before the others' ends.
+        self.ends = {APPLIED: records.end(APPLIED, partition)}
+        self.ends = {t: records.end(t, partition) for t in (*INPUT_TOPICS, *OUTPUT_TOPICS)} | self.ends
         #: From where `applied` and the outputs are read: what lies before came of what lies before.
         self.starts = dict.fromkeys(OUTPUT_TOPICS, 0) if begin is None else dict(begin.outputs)
         self.engine = restore((), None) if begin is None else restore(begin.entries, begin.engine)

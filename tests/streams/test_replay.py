@@ -19,6 +19,7 @@ from turngate.streams.fold import Fold
 from turngate.streams.local_log import Append, LocalLog
 from turngate.streams.local_runtime import Runtime
 from turngate.streams.log import LogError, Outgoing, Stretch
+from turngate.streams.verifying import Verifying
 
 Restore = Callable[..., Chain | Engine]
 
@@ -78,6 +79,12 @@ def test_a_replay_of_any_stretches_gives_the_same_bytes(restore: Restore) -> Non
             assert [Outgoing(m.topic, m.key, m.value, m.headers) for m in replayed] == recorded.outputs
             assert run.engine.state.digest() == recorded.digest
             assert Runtime(copy, restore).engine.state.digest() == recorded.digest
+            for o in recorded.outputs:
+                original.append(o.topic, o.key, o.value, timestamp=EPOCH, headers=o.headers)
+            verifying = Verifying(original, restore, CODEC)
+            assert [d for step in verifying.steps() for d in step.differences] == []
+            assert verifying.decisions == len(recorded.outputs) - len(recorded.stretches)
+            assert verifying.replay.engine.state.digest() == recorded.digest
             seen.update(o.topic for o in recorded.outputs)
             seen["late"] += sum(len(s.late) for s in recorded.stretches)
 

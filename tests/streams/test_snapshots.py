@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from shutil import copytree
 
 import pytest
 
@@ -19,16 +20,24 @@ from turngate.streams.snapshots import newest, read_snapshot, snapshot_of
 from turngate.streams.verifying import Verifying
 
 
-@pytest.fixture
-def lived(tmp_path: Path) -> Iterator[LocalLog]:
+@pytest.fixture(scope="module")
+def history_with(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[LocalLog, Path]]:
     """A history of which a snapshot was taken in the middle, and one at its end."""
-    inputs = list(history(60))
-    with LocalLog(tmp_path / "log") as log:
+    inputs, folder = list(history(60)), tmp_path_factory.mktemp("history")
+    with LocalLog(folder / "log") as log:
         live(log, inputs[:80], together=3)
-        snapshot_of(log, 0, tmp_path / "kept")
+        snapshot_of(log, 0, folder / "kept")
         live(log, inputs[80:], together=3)
-        snapshot_of(log, 0, tmp_path / "kept")
-        yield log
+        snapshot_of(log, 0, folder / "kept")
+        yield log, folder / "kept"
+
+
+@pytest.fixture
+def lived(history_with: tuple[LocalLog, Path], tmp_path: Path) -> LocalLog:
+    """The history, its snapshots being in a folder of the test's own."""
+    log, kept = history_with
+    copytree(kept, tmp_path / "kept")
+    return log
 
 
 def test_what_comes_after_it_is_decided_as_it_was(lived: LocalLog, tmp_path: Path) -> None:

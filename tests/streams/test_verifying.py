@@ -203,6 +203,33 @@ def test_a_stretch_that_is_gone_ends_it(lived: LocalLog) -> None:
         verified(log)
 
 
+class Busy:
+    """A log on which somebody goes on after each question for an end."""
+
+    def __init__(self, log: LocalLog, inputs: Iterator[Input]) -> None:
+        self.partitions, self.first, self.scan = log.partitions, log.first, log.scan
+        self._log, self._inputs, self._runtime = log, inputs, LocalRuntime(log, CODEC, keys=TEST_KEYS)
+
+    def end(self, topic: str, partition: int) -> int:
+        end = self._log.end(topic, partition)
+        for i in (next(self._inputs), next(self._inputs)):
+            self._runtime.feed(i.topic, i.key, i.value, i.timestamp, i.headers)
+        self._runtime.flush()
+        return end
+
+
+def test_a_log_on_which_somebody_goes_on_is_looked_at_as_it_was(tmp_path: Path) -> None:
+    with LocalLog() as log:
+        inputs = history(200)
+        live(log, [next(inputs) for _ in range(40)])
+        before = log.end(APPLIED, 0)
+        verifying, differences = verified(Busy(log, inputs))
+        assert (verifying.end, differences) == (before, [])
+        assert log.end(APPLIED, 0) > before + 20
+        export(Busy(log, inputs), tmp_path / "x", CODEC)
+        assert verified(Archive(tmp_path / "x"))[1] == []
+
+
 def test_a_stretch_that_was_changed_is_found(lived: LocalLog) -> None:
     third = list(lived.scan(APPLIED))[2]
     other = CODEC.encode(CODEC.decode(third.value).model_copy(update={"at": 1}))

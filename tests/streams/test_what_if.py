@@ -44,7 +44,7 @@ def tried(log: LocalLog, document: str, tenant: str | None = None) -> tuple[list
 
 @pytest.fixture(scope="module")
 def inputs() -> list[Input]:
-    return list(history(150))
+    return list(history(80))
 
 
 @pytest.mark.parametrize("name", OTHERS)
@@ -60,7 +60,7 @@ def test_a_draft_comes_to_what_an_engine_of_then_says(inputs: list[Input], name:
     assert {name: (t.now.verdict, t.now.reasons) for name, t in first.items()} == expected
     changed = sum(t.was != t.now for t in found)
     assert (changed == 0) == (name == "the same")
-    assert len(first) == 150
+    assert len(first) == 80
 
 
 def forked(inputs: list[Input], document: str) -> dict[str, tuple[str, frozenset[tuple[str, str | None]]]]:
