@@ -58,23 +58,24 @@ class Socket:
         while True:
             try:
                 await self._connected()
-                wait = _FIRST
             except CallFailed as failed:
                 log.warning("no connection: %s", failed)
                 wait = max(wait, failed.wait or 0)
             except (aiohttp.ClientError, OSError, TimeoutError, ValueError) as error:
                 log.warning("the connection failed: %s", type(error).__name__)
+            wait = _FIRST if self._heard else wait
             await asyncio.sleep(wait)
             wait = min(2 * wait, _SLOWEST)
 
     async def _connected(self) -> None:
+        self._heard = False
         url = await self._api.open_socket(self._app.app_token or "")
         async with self._api.session.ws_connect(url, heartbeat=HEARTBEAT, max_msg_size=_LARGEST) as socket:
             try:
                 await self._frames(socket)
             finally:
                 if self._heard:  # one that Slack never greeted on has brought nothing
-                    self._heard, self._lost = False, self._clock()
+                    self._lost = self._clock()
 
     async def _frames(self, socket: aiohttp.ClientWebSocketResponse) -> None:
         async for message in socket:

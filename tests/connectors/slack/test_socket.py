@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -112,6 +113,16 @@ async def test_another_apps_token_brings_nothing(
         await asyncio.to_thread(slack.wait_acknowledged, good)
         assert len(slack.acknowledged) == 1
     assert log.texts() == ["hello"]
+
+
+async def test_where_slack_turns_connections_away_it_is_asked_ever_less_often(
+    slack: Slack, taking: Intake, log: Log
+) -> None:
+    slack.turned_away = 3
+    began = time.monotonic()
+    async with socket_of(slack, taking):
+        assert time.monotonic() - began > 0.2 + 0.4 + 0.8
+    assert len(slack.called("apps.connections.open")) == 4
 
 
 @asynccontextmanager
