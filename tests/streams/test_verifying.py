@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from functools import partial
+from itertools import islice
 from pathlib import Path
 
 import pytest
@@ -21,7 +22,7 @@ from turngate.streams.archive import Archive
 from turngate.streams.comparing import COMPARED, Difference
 from turngate.streams.exporting import export
 from turngate.streams.local import LocalRuntime
-from turngate.streams.local_log import LocalLog
+from turngate.streams.local_log import Append, LocalLog
 from turngate.streams.log import LogError, Message
 from turngate.streams.recorded import Records
 from turngate.streams.snapshots import newest, read_snapshot
@@ -33,14 +34,12 @@ RESTORE = partial(Engine.restore, keys=TEST_KEYS)
 Change = Callable[[Message], Message | None]
 
 
-def live(log: LocalLog, inputs: Iterator[Input] | list[Input], together: int = 1) -> LocalLog:
+def live(log: LocalLog, inputs: Iterable[Input], together: int = 1) -> LocalLog:
     """Inputs applied as they came, so many in a commit."""
-    runtime = LocalRuntime(log, CODEC, keys=TEST_KEYS)
-    for number, i in enumerate(inputs, 1):
-        log.append(i.topic, i.key, i.value, timestamp=i.timestamp, headers=i.headers)
-        if number % together == 0:
-            runtime.step()
-    runtime.step()
+    runtime, left = LocalRuntime(log, CODEC, keys=TEST_KEYS), iter(inputs)
+    while some := list(islice(left, together)):
+        log.append_many(Append(i.topic, i.key, i.value, i.timestamp, headers=i.headers) for i in some)
+        runtime.step()
     return log
 
 
