@@ -113,21 +113,29 @@ def test_it_goes_on_when_more_has_come(turngate: Turngate, log: Path, tmp_path: 
 
 
 def test_one_that_was_stopped_goes_on(turngate: Turngate, tmp_path: Path) -> None:
+    """So much differs that it has to wait for whoever reads what it says, and is not through when it is stopped."""
     log, kept = tmp_path / "long", tmp_path / "kept"
     with LocalLog(log) as there:
-        live(there, history(400), together=10)
-        first = next(there.scan("turn-verdicts")).offset
-    changed(log, "turn-verdicts", first, turn="t9")
-    command = [INSTALLED, "replay", "--log", log, "--resume", kept]
+        live(there, history(300), together=10)
+        there.erase([replace(m, value=b"another") for m in there.scan("turn-verdicts")])
+        count = there.end("turn-verdicts", 0)
+    command = [INSTALLED, "replay", "--log", log, "--resume", kept, "--json"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
-        assert process.stdout.readline().startswith("turn-verdicts@0, of ")  # most of it is still to come
+        assert process.stderr is not None
+        told = [process.stdout.readline()]
         process.terminate()
-        _, errors = process.communicate(timeout=30)
+        told += process.stdout.readlines()
+        errors = process.stderr.read()
     assert (process.returncode, errors) == (2, "turngate: stopped; the same command goes on from here\n")
-    gone_on = turngate("replay", "--log", log, "--resume", kept)
-    assert gone_on.exit_code == 1  # what was shown before still counts, and is not shown again
-    assert gone_on.stdout == turngate("replay", "--log", log).stdout.splitlines()[-1] + "\n"
+    again = turngate("replay", "--log", log, "--resume", kept, "--json")
+    assert again.exit_code == 1
+    *rest, summary = again.stdout.splitlines()
+    assert len(rest) > 0  # what was told before is not told again, and counts
+    offsets = [json.loads(line)["offset"] for line in (*told, *rest)]
+    assert offsets == list(range(count))
+    assert json.loads(summary)["differ"] == count
+    assert summary == turngate("replay", "--log", log, "--json").stdout.splitlines()[-1]
 
 
 def test_it_begins_at_a_snapshot(turngate: Turngate, log: Path, tmp_path: Path) -> None:
