@@ -71,6 +71,11 @@ WORDS: MappingProxyType[Code, str] = MappingProxyType(
         Code.POLICY_INVALID: "the policy document is not valid",
         Code.REVISION_EXISTS: "this revision exists already",
         Code.NOT_OPERATOR: "only an operator may do this",
+        Code.TEXT_TOO_LONG: "it is longer than one message may be",
+        Code.CONNECTOR_REFUSED: "the chat system has refused it",
+        Code.CONNECTOR_UNREACHABLE: "the chat system could not be reached",
+        Code.RATE_LIMITED: "the chat system takes no more messages for now",
+        Code.NOT_CONFIRMED: "it was sent, and nobody knows whether it arrived",
     }
 )
 
