@@ -6,7 +6,10 @@ from collections import Counter
 from functools import partial
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from tests.processors.streams import Player, Share, Step, examples, sent, steps, with_ticks
 from tests.streams.history import history
 from tests.streams.test_verifying import live
 from tests.streams.world import CODEC, POLICY, ROOMS, Input, a_delivered_turn, an, draft, listing, message, ref
@@ -80,6 +83,26 @@ def forked(inputs: list[Input], document: str) -> dict[str, tuple[str, frozenset
             verdicts[record.turn] = decided.verdict.value, frozenset((r.code, r.ref) for r in decided.reasons)
         engine.apply(record, position, i.timestamp, i.value)
     return verdicts
+
+
+def test_trying_leaves_nothing_behind_whatever_happens() -> None:
+    """Policies, pauses, tools, quotes and rooms that end, too: the same records come, and the same state."""
+    differed = Share()
+
+    @examples(60)
+    @given(steps(), st.sampled_from(sorted(OTHERS)))
+    def holds(chosen: list[Step], name: str) -> None:
+        trying = Trying.under(OTHERS[name], None, (), None)
+        plain, other = Player(Engine()), Player(trying)
+        stream = with_ticks(sent(chosen))
+        assert other.play(stream) == plain.play(stream)
+        assert trying.state.digest() == plain.engine.state.digest()
+        assert other.restarted().engine.state.digest() == trying.state.digest()
+        found = trying.take_tried()
+        differed.count(sum(t.was != t.now for t in found), len(found))
+
+    holds()
+    differed.at_least(0.05)
 
 
 def test_it_stands_in_the_place_of_every_version_in_every_room() -> None:
