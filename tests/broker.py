@@ -52,6 +52,11 @@ rootLogger.appenderRef.f.ref = F
 """
 
 
+def quiet(bootstrap: str) -> dict[str, Any]:
+    """Settings of librdkafka's clients, which outlive a test and would report on stderr that its broker is gone."""
+    return {"bootstrap.servers": bootstrap, "log_level": 0, "error_cb": lambda _: None}
+
+
 class Broker:
     """One Kafka node with its data in `folder`. Its address stays the same over restarts.
 
@@ -117,8 +122,7 @@ class Broker:
         if not (self._folder / "data").exists():
             self._format()
         self._probe = f"turngate-ready-{next(self._starts)}"
-        quiet: dict[str, Any] = {"log_level": 0, "error_cb": lambda _: None, "reconnect.backoff.max.ms": 200}
-        self._admin = AdminClient({"bootstrap.servers": self.bootstrap, **quiet})
+        self._admin = AdminClient(quiet(self.bootstrap) | {"reconnect.backoff.max.ms": 200})
         self._server.start()
         self._admin.delete_topics([self._probe])[self._probe].result(10)
         self._admin = None

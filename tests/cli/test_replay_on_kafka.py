@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Producer
 
-from tests.broker import Broker
+from tests.broker import Broker, quiet
 from tests.cli.conftest import DRAFT, MESSAGE, POLICY, Turngate, listing, written
 from tests.cli.test_on_kafka import tailed, worker
 from tests.registry import Registry
@@ -77,6 +77,6 @@ def test_what_a_worker_decided_is_decided_again(
 
 def forged(bootstrap: str, partition: int) -> None:
     """Somebody with write access to `turn-verdicts` says something there."""
-    producer = Producer({"bootstrap.servers": bootstrap})
+    producer = Producer(quiet(bootstrap))
     producer.produce("turn-verdicts", key=b"acme", value=b"deliver", partition=partition)
     assert producer.flush(20) == 0

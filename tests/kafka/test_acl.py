@@ -32,7 +32,7 @@ from confluent_kafka.admin import (
 )
 from typer.testing import CliRunner
 
-from tests.broker import Broker
+from tests.broker import Broker, quiet
 from tests.cli.conftest import DRAFT, INSTALLED, MESSAGE, POLICY, Line, listing
 from tests.cli.conftest import written as written_lines
 from tests.conftest import missing
@@ -92,7 +92,7 @@ def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
     with broker:
         commands = printed(broker)
         bindings = {command: bound(command) for command in commands}
-        admin = AdminClient({"bootstrap.servers": broker.bootstrap})
+        admin = AdminClient(quiet(broker.bootstrap))
         # Each run of the tool starts a Java, so it carries out one role's; they are what we take the others for.
         workers = [command for command in commands if "User:worker" in command]
         run(tool, workers)
@@ -178,7 +178,7 @@ def client(broker: Broker, user: str) -> dict[str, Any]:
 @pytest.fixture(scope="module")
 def topics(guarded: Broker) -> Broker:
     """The broker with a record on each topic."""
-    producer = Producer({"bootstrap.servers": guarded.bootstrap})
+    producer = Producer(quiet(guarded.bootstrap))
     for topic in EVERY_TOPIC:
         producer.produce(topic, **record(topic))
     assert producer.flush(30) == 0
