@@ -34,7 +34,7 @@ def read_keys(file: Path | None = None, environment: Mapping[str, str] = os.envi
     if path is not None and text is not None and file is None:
         raise SettingsError("TURNGATE_KEYS_FILE and TURNGATE_KEYS are both set: keep one of them")
     if path is not None:
-        return _parsed(f"keys file {path}", private_text("keys file", path))
+        return _parsed(f"keys file {path}", private_text("keys file", path, group=True))
     return NO_KEYS if text is None else _parsed("TURNGATE_KEYS", text)
 
 

@@ -10,16 +10,17 @@ from pathlib import Path
 
 from turngate.streams.kafka.environment import SettingsError
 
-#: Others may not read, nor anyone but the owner write; a group may read, as it does where secrets are mounted.
-_FORBIDDEN = stat.S_IRWXO | stat.S_IWGRP
 
+def private_text(what: str, path: Path, *, group: bool = False) -> str:
+    """What a file holds that nobody else may read; `what` names it in the `SettingsError` raised where others may.
 
-def private_text(what: str, path: Path) -> str:
-    """What a file holds that nobody else may read; `what` names it in the `SettingsError` raised where others may."""
+    `group`: whether its group may read it, as it does where secrets are mounted; nobody but its owner may write it.
+    """
+    forbidden = stat.S_IRWXO | (stat.S_IWGRP if group else stat.S_IRWXG)
     try:
         with path.open(encoding="utf-8") as file:
             mode = os.fstat(file.fileno()).st_mode
-            if os.name == "posix" and mode & _FORBIDDEN:
+            if os.name == "posix" and mode & forbidden:
                 raise SettingsError(
                     f"{what} {path}: others may use it (mode {stat.S_IMODE(mode):o}): chmod 600, and replace what it "
                     "holds if that may have been read"

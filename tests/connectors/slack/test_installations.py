@@ -90,7 +90,7 @@ def test_what_is_no_document_is_named_and_not_quoted(tmp_path: Path, text: str, 
     assert "s3cr3t" not in str(caught.value)
 
 
-@pytest.mark.parametrize("mode", [0o644, 0o604, 0o620])
+@pytest.mark.parametrize("mode", [0o644, 0o640, 0o604, 0o620])
 def test_a_file_that_others_may_use_is_refused(tmp_path: Path, mode: int) -> None:
     path = private(tmp_path / "slack.json", document(), mode)
     with pytest.raises(LogError, match=rf"others may use it \(mode {mode:o}\): chmod 600"):
