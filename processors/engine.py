@@ -166,7 +166,8 @@ class Engine:
         waits = [(waiting.since, key, waiting) for key, waiting in self._queue.due(self.now)]
         rooms = self._calendar.ended(self.now, self._ledger)
         out: list[Record] = []
-        for _, key, waiting in sorted([*waits, *((since, key, None) for since, key in rooms)], key=lambda d: d[:2]):
+        due = [*waits, *((since, key, None) for since, key in rooms)]
+        for _, key, waiting in sorted(due, key=lambda d: d[:2]) if due else ():
             if waiting is None:
                 ledger = self._ledger(key[0])
                 forget_room(ledger, key[1])

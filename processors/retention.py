@@ -156,10 +156,13 @@ class Ages:
                 if self._heaps[name][0] is entry:
                     self._quiet.pop(name, None)
 
-    def over(self, table: Table[R], until: Callable[[Key, R], int | None], now: int) -> Iterator[tuple[Key, R]]:
+    def over(self, table: Table[R], until: Callable[[Key, R], int | None], now: int) -> Iterable[tuple[Key, R]]:
         """A few rows whose time is over; the first that is not, or has no end (None), ends the search."""
-        if now < self._quiet.get(table.name, now):  # nothing is over until the oldest is, and that was looked at before
-            return
+        # Nothing is over until the oldest is, and that was looked at before.
+        quiet = not self._heaps[table.name] or now < self._quiet.get(table.name, now)
+        return () if quiet else self._over(table, until, now)
+
+    def _over(self, table: Table[R], until: Callable[[Key, R], int | None], now: int) -> Iterator[tuple[Key, R]]:
         heap, age = self._heaps[table.name], self._ages[table.name]
         for _ in range(_SWEEP):
             if not heap:
