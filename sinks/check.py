@@ -1,4 +1,7 @@
-"""Decides, right before sending, whether what was authorized may still be said in its room (R-DLV-1)."""
+"""Decides, right before sending, whether what was authorized may still be said in its room (R-DLV-1).
+
+What happens there afterwards, somebody joining and reading back, is the chat system's (R-DLV-4, `docs/delivery.md`).
+"""
 
 from __future__ import annotations
 
