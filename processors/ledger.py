@@ -24,6 +24,8 @@ AsOf = tuple[Position, ...]
 LEAF_BYTES = 16
 #: A leaf's id, and a destination's: agent, room, audience's key, whether its own words may be said.
 CodesKey = tuple[str, tuple[str, str, str, bool]]
+#: Stands for a row of policies that was not looked up yet; None is that there is none.
+_NOT_READ = object()
 
 
 @dataclass(slots=True)
@@ -65,7 +67,7 @@ class Ledger:
         self.keys = keys
         self._key = (caches.tenant,)
         self._policies: dict[str | None, Effective] = {}
-        self._published: object = self  # what the policies in force were worked out of: nothing yet
+        self._published: object = _NOT_READ  # the row that the policies in force were worked out of
         self._only: Effective | None = None
         self.out: list[Record] = []
         #: What was worked out of a turn while this one record is applied, in which its sources do not change.
@@ -227,10 +229,16 @@ class Ledger:
         return found
 
     def calls(self, keys: Iterable[str]) -> list[str]:
-        """The tool calls whose values are in these leaves, each once."""
+        """The tool calls whose values are in these leaves. Raises `LookupError` for a leaf that is not there."""
         get, tenant = self.tables.leaves.get, self.tenant
-        rows = [get((tenant, key)) for key in keys]
-        return list(dict.fromkeys([row.call for row in rows if row is not None and row.call is not None]))
+        found: dict[str, None] = {}
+        for key in keys:
+            row = get((tenant, key))
+            if row is None:
+                raise LookupError("evidence names a leaf that is not there")
+            if row.call is not None:
+                found[row.call] = None
+        return list(found)
 
     def leaf_shapes(self, keys: Iterable[str]) -> tuple[Leaf, ...]:
         """Leaves as records carry them, each once, in the order of their canonical JSON."""
