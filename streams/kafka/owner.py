@@ -180,6 +180,6 @@ class Owner:
                 raise CheckpointError(
                     f"{self.names.prefix}{topic}[{number}]: its records from {at} on are needed, and it holds"
                     f" {begins[topic]} to {ends[topic]}: retention has passed them, or the topic was made anew."
-                    " Start again from a snapshot, or with a new application name and empty topics"
+                    " Start again with a new application name and empty topics"
                 )
         return begins | {topic: at for topic, at in saved.items() if topic in begins}
