@@ -65,8 +65,8 @@ _READERS: Mapping[str, frozenset[Role]] = MappingProxyType(
         "turn-verdicts": frozenset({Role.AGENT, Role.SINK, Role.AUDITOR}),
         "outbound": frozenset({Role.SINK}),
         "audit": frozenset({Role.AUDITOR}),
-        "room-lifecycle": frozenset({Role.AUDITOR}),
-        "applied": frozenset({Role.AUDITOR}),
+        "room-lifecycle": frozenset({Role.SINK, Role.AUDITOR}),  # what was erased is not sent (R-RET-3)
+        "applied": frozenset({Role.SINK, Role.AUDITOR}),  # whether a command or `unshare` has been carried out
         "dead-letters": frozenset({Role.AUDITOR}),
     }
 )

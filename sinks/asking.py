@@ -11,14 +11,16 @@ import asyncio
 import logging
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from functools import partial
 
 from turngate.processors.live import Shown, shown
+from turngate.processors.sources import REVISION
 from turngate.schemas.codec import Codec, Undecodable
 from turngate.schemas.inputs import MembershipPage, Record, RoomChanged, TurnDrafted
 from turngate.schemas.outputs import SharingOffered, TurnDecided
 from turngate.schemas.shapes import Audience, Code, Position, Reason, Scope
-from turngate.sinks.check import room_now, within
+from turngate.sinks.check import erased, room_now, within
 from turngate.sinks.claims import Key, Kind, Place, State
 from turngate.sinks.delivery import Delivery, Errand
 from turngate.sinks.ports import Connector, Journal, Listed
@@ -35,6 +37,15 @@ _ELSEWHERE = (State.WITHHELD, State.FAILED)
 
 log = logging.getLogger(__name__)
 Look = Callable[[Shown], Code | None]
+
+
+@dataclass(frozen=True, slots=True)
+class _About:
+    """What is shown: by which decision, made of what, and until when (ms) that is worth anything."""
+
+    decided: TurnDecided | None
+    provenance: tuple[str, ...]
+    until: int
 
 
 class Asking:
@@ -89,8 +100,9 @@ class Asking:
             log.warning("offer %s: its text is too long to be shown", offered.request)
             return
         place = Place(offered.agent, offered.room)
-        against = partial(self._against, key.tenant, place, None, offered.expires_at, partial(_alone, None))
-        await self._delivery.send(Errand(key, place, said, offered.expires_at, None, True, against), read_at)
+        of = _About(None, (f"{REVISION}{offered.revision}",), offered.expires_at)
+        against = partial(self._against, key.tenant, place, of, partial(_alone, None))
+        await self._delivery.send(Errand(key, place, said, of.until, None, True, False, against), read_at)
 
     async def _ask(
         self, draft: TurnDrafted, decided: TurnDecided, place: Place, until: int, look: Look, read_at: int
@@ -101,8 +113,9 @@ class Asking:
         if said is None:
             log.warning("turn %s: it cannot be shown as a whole, so nobody is asked", decided.turn)
             return True
-        against = partial(self._against, key.tenant, place, decided, until, look)
-        claim = await self._delivery.send(Errand(key, place, said, until, decided.decision, True, against), read_at)
+        against = partial(self._against, key.tenant, place, _About(decided, decided.provenance, until), look)
+        errand = Errand(key, place, said, until, decided.decision, True, True, against)
+        claim = await self._delivery.send(errand, read_at)
         return claim.state not in _ELSEWHERE
 
     def _as_judged(self, draft: TurnDrafted, decided: TurnDecided, judged: Audience, now: Shown) -> Code | None:
@@ -122,14 +135,13 @@ class Asking:
         self,
         tenant: str,
         place: Place,
-        decided: TurnDecided | None,
-        until: int,
+        of: _About,
         look: Look,
         listed: Listed | None,
         since: int,
     ) -> tuple[Reason, ...]:
         """What stands against showing something in a room now."""
-        facts, now = self._journal.facts, self._delivery.now()
+        facts, now, decided = self._journal.facts, self._delivery.now(), of.decided
         policy = facts.policy(tenant, None if decided is None else decided.decision)
         codes: list[Code] = []
         if place.agent not in policy.settings.agents:
@@ -137,14 +149,14 @@ class Asking:
         rooms = {place.room} if decided is None else {place.room, decided.room}
         if any(facts.paused(tenant, place.agent, room) for room in rooms):
             codes.append(Code.PAUSED)
-        if until <= max(now, facts.now) or (decided is not None and facts.ended(tenant, decided.turn)):
+        if of.until <= max(now, facts.now) or (decided is not None and facts.ended(tenant, decided.turn)):
             codes.append(Code.VALIDITY_EXPIRED)
         now_there = room_now(() if listed is None else listed.pages, policy, facts, now, since)
         if isinstance(now_there, Code):
             code: Code | None = now_there
         else:
             code = Code.DESTINATION_UNKNOWN if now_there.upper.scope is Scope.UNKNOWN else look(now_there)
-        found = [Reason(code=code) for code in codes]
+        found = [*(Reason(code=code) for code in codes), *erased(facts, tenant, of.provenance)]
         return (*found, *([] if code is None else [Reason(code=code, ref=place.room)]))
 
     async def _draft(self, decided: TurnDecided) -> tuple[TurnDrafted, int] | None:

@@ -5,7 +5,7 @@ What happens there afterwards, somebody joining and reading back, is the chat sy
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from turngate.processors.approvals import turn_fingerprint
 from turngate.processors.audience import Sets, keyed
@@ -46,10 +46,16 @@ def against(
     if turn.valid_until is not None and turn.valid_until <= now:
         codes[Code.VALIDITY_EXPIRED] = None
     found = [Reason(code=code) for code in codes]
+    found += erased(facts, turn.tenant, turn.provenance)
     if needs_listing(turn):
         code = _of_room(turn, pages or (), policy, facts, here, since)
         found += [] if code is None else [Reason(code=code, ref=turn.room)]
     return tuple(found)
+
+
+def erased(facts: Facts, tenant: str, refs: Iterable[str]) -> list[Reason]:
+    """What of a provenance was erased since, so that nothing made of it is said any more (R-RET-3)."""
+    return [Reason(code=Code.SOURCE_DELETED, ref=ref) for ref in facts.erased(tenant, refs)]
 
 
 def needs_listing(turn: TurnAuthorized) -> bool:

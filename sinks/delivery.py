@@ -17,6 +17,7 @@ from turngate.schemas.outputs import TurnAuthorized
 from turngate.schemas.shapes import Code, Reason
 from turngate.sinks.check import against, needs_listing
 from turngate.sinks.claims import Claim, Claims, ClaimsUnavailable, Key, Kind, Place, State
+from turngate.sinks.facts import COMMANDS, MESSAGES
 from turngate.sinks.listings import Listings
 from turngate.sinks.ports import Connector, Journal, Listed, NotPosted, Posted, Said
 
@@ -55,6 +56,7 @@ class Errand:
 
     `until` (ms): not worth trying again after that. `decision`: what names the policy. `against` says, from the room's
     listing (None: none is needed) and the time at which it had not begun, what stands against sending it now.
+    `shared`: it may rest on a grant, which whoever gave it takes back by a message.
     """
 
     key: Key
@@ -63,6 +65,7 @@ class Errand:
     until: int
     decision: str | None
     lists: bool
+    shared: bool
     against: Callable[[Listed | None, int], tuple[Reason, ...]]
 
 
@@ -119,6 +122,7 @@ class Delivery:
             until=_until(turn),
             decision=turn.decision,
             lists=needs_listing(turn),
+            shared=bool(turn.grants),
             against=lambda listed, since: against(
                 turn, None if listed is None else listed.pages, self._journal.facts, self._clock(), since
             ),
@@ -170,7 +174,7 @@ class Delivery:
         if errand.lists:
             await self._journal.reach_end(errand.key.tenant)  # what accounts have become since they were asked about
         listed = await self._listed(errand, read_at) if errand.lists else None
-        if not await self._journal.reach_end(errand.key.tenant):
+        if not await self._all_known(errand):
             if self._clock() < errand.until:
                 return self._patience.retry
             return await self._end(errand, owner, State.WITHHELD, (Reason(code=Code.BARRIER_LATE),))
@@ -190,6 +194,18 @@ class Delivery:
                 await self._insist(lambda: self._claims.release(errand.key, owner))
                 return max(wait or 0.0, self._patience.retry)
         return await self._look(await self._insist(lambda: self._claims.read(errand.key)))
+
+    async def _all_known(self, errand: Errand) -> bool:
+        """Whether all that the log says now is known; also what only the engine can tell what it comes to.
+
+        That is what an erasure reaches (R-RET-3), and a message that takes a grant back (R-GRT-4, R-GRT-9).
+        """
+        tenant = errand.key.tenant
+        if not await self._journal.reach_end(tenant):
+            return False
+        topics = [MESSAGES] if errand.shared else []
+        topics += [COMMANDS] if self._journal.facts.erasing(tenant) else []
+        return not topics or await self._journal.applied(tenant, topics)
 
     async def _listed(self, errand: Errand, since: int) -> Listed:
         """The room's listing.

@@ -58,6 +58,16 @@ class LocalJournal:
             self._read[topic] = end
         return True
 
+    async def applied(self, tenant: str, topics: Sequence[str]) -> bool:
+        """See `Journal`."""
+        if self._behind(topics) and self._append is not None:
+            await self._append([])
+        return not self._behind(topics) and await self.reach_end(tenant)
+
+    def _behind(self, topics: Sequence[str]) -> bool:
+        reached = self._log.positions(self._partition)
+        return any(reached.get(topic, 0) < self._log.end(topic, self._partition) for topic in topics)
+
     async def look_back(self, tenant: str, topic: str, before: int, count: int) -> list[Message]:
         """See `Journal`."""
         return list(self._log.scan(topic, self._partition, max(0, before - count), before))

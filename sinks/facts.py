@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import OrderedDict, defaultdict, deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import TypeVar
@@ -18,6 +18,7 @@ from turngate.schemas.inputs import (
     AgentPaused,
     ApprovalWithdrawn,
     DeliveryStatus,
+    ErasureCommanded,
     GrantCommanded,
     GrantOp,
     MembershipChanged,
@@ -27,13 +28,14 @@ from turngate.schemas.inputs import (
     RoomChanged,
     TurnDelivered,
 )
-from turngate.schemas.outputs import GrantChanged, GrantState, TurnDecided, Verdict
+from turngate.schemas.outputs import ErasureApplied, GrantChanged, GrantState, StretchApplied, TurnDecided, Verdict
 from turngate.schemas.policy import Policy, PolicyInvalid, parse_policy
-from turngate.schemas.shapes import Code
+from turngate.schemas.shapes import Code, Position
 from turngate.streams.log import Message
 
+COMMANDS, MESSAGES = "operator-commands", "observed-messages"
 #: What is read for them: from the beginning, or only of late.
-WHOLE = ("policies", "operator-commands", "grants", "identity-proofs")
+WHOLE = (COMMANDS, "policies", "grants", "identity-proofs", "room-lifecycle")
 LATE = ("membership-refreshes", "turn-verdicts", "deliveries", "approvals")
 #: Milliseconds for which events of rooms are remembered; no listing older than this decides anything.
 KEPT_MS = 3_600_000
@@ -79,6 +81,9 @@ class Facts:
         self._endings: defaultdict[str, list[tuple[int, Code]]] = defaultdict(list)
         self._told: defaultdict[tuple[str, str], deque[tuple[int, _Event]]] = defaultdict(deque)
         self._oldest: deque[tuple[int, tuple[str, str]]] = deque()
+        self._erased: defaultdict[str, set[str]] = defaultdict(set)
+        self._erasing: dict[str, tuple[int, int]] = {}
+        self._applied: dict[tuple[str, int], int] = {}
 
     def read(self, codec: Codec, message: Message) -> None:
         """Take notice of what lies on the log, if it is on its own topic and under its tenant's key (R-EVI-10)."""
@@ -86,6 +91,8 @@ class Facts:
             record = codec.decode(message.value)
             if isinstance(record, _OF[message.topic]) and message.key == record.tenant.encode():
                 self.learn(record, message.timestamp)
+                if isinstance(record, ErasureCommanded):
+                    self._erasing[record.tenant] = (message.partition, message.offset)
 
     def learn(self, record: Record, timestamp: int) -> None:
         """Take notice of a record; `timestamp` is the log's own."""
@@ -120,7 +127,12 @@ class Facts:
             case TurnDelivered():
                 if self.delivered(record.tenant, record.turn) in (None, DeliveryStatus.UNCERTAIN):  # R-ACT-4
                     _remember(self._delivered, (record.tenant, record.turn), record.status)
+            case ErasureApplied():
+                self._erased[record.tenant].update(record.refs)
+            case StretchApplied():
+                self._reached(record.to)
             case TurnDecided():
+                self._reached(record.as_of)
                 _remember(self._labels, (record.tenant, record.decision), record.policy)
                 if record.verdict in _FINAL:
                     _remember(self._ended, (record.tenant, record.turn), None)
@@ -183,6 +195,24 @@ class Facts:
             isinstance(event, RoomChanged) and event.agent in (None, agent) and at >= since
             for at, event in self._told.get((tenant, room), ())
         )
+
+    def erased(self, tenant: str, refs: Iterable[str]) -> list[str]:
+        """Those of these refs whose texts were erased (R-RET-3), in their order."""
+        return [ref for ref in refs if ref in self._erased.get(tenant, ())]
+
+    def erasing(self, tenant: str) -> bool:
+        """Whether something is to be erased of which no worker has said yet what it reaches."""
+        partition, offset = self._erasing.get(tenant, (0, -1))
+        return self.applied(COMMANDS, partition) <= offset
+
+    def applied(self, topic: str, partition: int) -> int:
+        """The position before which everything on an input topic is known to have been applied."""
+        return self._applied.get((topic, partition), 0)
+
+    def _reached(self, positions: Iterable[Position]) -> None:
+        for position in positions:
+            place = (position.topic, position.partition)
+            self._applied[place] = max(position.offset, self.applied(*place))
 
     def _happened(self, record: _Event, timestamp: int) -> None:
         key = (record.tenant, record.room)

@@ -16,16 +16,17 @@ from aiokafka import AIOKafkaConsumer, TopicPartition
 from aiokafka.errors import KafkaError
 from aiokafka.structs import ConsumerRecord
 
+from turngate.schemas.catalog import APPLIED
 from turngate.schemas.codec import Codec
 from turngate.schemas.inputs import Record
-from turngate.sinks.facts import LATE, WHOLE, Facts
+from turngate.sinks.facts import LATE, MESSAGES, WHOLE, Facts
 from turngate.streams.kafka.clients import named, plain_consumer, plain_producer
 from turngate.streams.kafka.settings import KafkaSettings
 from turngate.streams.log import LogError, Message
 
 #: Seconds in which the log's end must have been reached.
 PATIENCE = 5.0
-#: Milliseconds for which verdicts and deliveries are of late when a delivery starts.
+#: Milliseconds for which verdicts, deliveries and the like are of late when a delivery starts.
 RECENT_MS = 600_000
 _WAIT_MS = 50
 
@@ -94,6 +95,21 @@ class KafkaJournal:
         except KafkaError:
             return False
 
+    async def applied(self, tenant: str, topics: Sequence[str]) -> bool:
+        """See `Journal`."""
+        partition = self._partitions[tenant]
+        places = {TopicPartition(self._prefix + topic, partition): topic for topic in topics}
+        try:
+            async with asyncio.timeout(PATIENCE):
+                ends = await self._marks.end_offsets(list(places))
+                async with self._moved:
+                    while any(self.facts.applied(places[p], partition) < end for p, end in ends.items()):
+                        self.failures()
+                        await self._moved.wait()
+        except (TimeoutError, KafkaError):
+            return False
+        return await self.reach_end(tenant)
+
     async def look_back(self, tenant: str, topic: str, before: int, count: int) -> list[Message]:
         """See `Journal`."""
         place = TopicPartition(self._prefix + topic, self._partitions[tenant])
@@ -114,7 +130,7 @@ class KafkaJournal:
 
     async def _assign(self) -> list[TopicPartition]:
         """Where each topic is read from: all of it, of late, or, of rooms, from now on."""
-        topics = [self._prefix + topic for topic in (*WHOLE, *LATE)]
+        topics = [self._prefix + topic for topic in (*WHOLE, *LATE, APPLIED)]
         described = await self._marks._client.fetch_all_metadata()
         places: list[TopicPartition] = []
         for topic in topics:
@@ -124,9 +140,11 @@ class KafkaJournal:
             places += [TopicPartition(topic, number) for number in sorted(partitions)]
         for place in places:
             self._places[place.partition].append(place)
-        await self._marks._client.set_topics(topics)  # a question about an unknown one takes a second
+        await self._marks._client.set_topics(
+            [*topics, self._prefix + MESSAGES]
+        )  # a question about an unknown one takes a second
         self._reader.assign(places)
-        from_now, *of_late = ([p for p in places if p.topic == self._prefix + topic] for topic in LATE)
+        from_now, *of_late = ([p for p in places if p.topic == self._prefix + topic] for topic in (*LATE, APPLIED))
         lately = [place for group in of_late for place in group]
         begins = await self._marks.beginning_offsets(places)
         ends = await self._marks.end_offsets(places)

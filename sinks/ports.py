@@ -100,5 +100,8 @@ class Journal(Protocol):
     async def reach_end(self, tenant: str) -> bool:
         """Read on, up to everything acknowledged before this was called; whether that was reached in time."""
 
+    async def applied(self, tenant: str, topics: Sequence[str]) -> bool:
+        """Whether the engine has applied, in time, what lay on these input topics; what came of that is then read."""
+
     async def look_back(self, tenant: str, topic: str, before: int, count: int) -> list[Message]:
         """At most `count` records of a tenant's partition, the last of them before this offset, in order."""

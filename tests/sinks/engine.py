@@ -7,13 +7,13 @@ from collections.abc import Sequence
 from typing import Any
 
 from tests.connectors.slack.conftest import installed
-from tests.sinks.records import ALEX, POLICY, ROOM, SELF, made, page
+from tests.sinks.records import ALEX, DIRECT, POLICY, ROOM, SELF, made, page
 from tests.sinks.stage import CODEC, Stage
 from tests.slack import Workspace
 from turngate.processors.keys import TEST_KEYS
 from turngate.schemas import inputs
 from turngate.schemas.inputs import Record, TurnDrafted
-from turngate.schemas.outputs import TurnDecided
+from turngate.schemas.outputs import SharingOffered, TurnDecided
 from turngate.sinks.delivery import now_ms
 from turngate.sinks.questions import APPROVE, pressed
 from turngate.streams.local import LocalRuntime
@@ -84,6 +84,20 @@ class Engine:
             for _ in range(2):  # what came of what was delivered, too
                 await running.look()
                 await running.finish()
+
+
+def offered(engine: Engine) -> SharingOffered:
+    """What comes of asking to share a memory of Alex' with the workspace, in the room that he has with the agent."""
+    engine.listing(DIRECT, ALEX, kind="direct")
+    ref = engine.say(7, DIRECT)
+    fields = {"agent": "mesh", "room": DIRECT}
+    engine.make(inputs.MemoryWrite, write="w", memory="m", revision="m@1", op="create", by="distill", kind="note",
+                sources=[ref], text="the offsite is in June", **fields)  # fmt: skip
+    came = engine.make(
+        inputs.SharingRequested, request="s1", revision="m@1", audience={"workspace": "slack:T1"}, **fields
+    )
+    (found,) = (r for r in came if isinstance(r, SharingOffered))
+    return found
 
 
 def shown(post: Any) -> list[str]:

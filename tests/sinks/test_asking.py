@@ -7,14 +7,14 @@ from typing import Any
 import pytest
 
 from tests.kafka.cluster import until
-from tests.sinks.engine import ASK_TTL, LINK, REFUND, Engine, press, shown
+from tests.sinks.engine import ASK_TTL, LINK, REFUND, Engine, offered, press, shown
 from tests.sinks.records import ALEX, DIRECT, KIM, ROOM, made, page
 from tests.sinks.stage import CODEC, Stage
 from tests.slack import Fault
 from turngate.processors.approvals import turn_fingerprint
 from turngate.schemas import inputs
 from turngate.schemas.inputs import ActionApproved, ApprovalWithdrawn, Record, TurnDrafted
-from turngate.schemas.outputs import GrantChanged, SharingOffered, TurnDecided
+from turngate.schemas.outputs import GrantChanged, TurnDecided
 from turngate.sinks.delivery import now_ms
 from turngate.sinks.questions import WITHDRAW
 
@@ -201,19 +201,6 @@ async def test_a_paused_agent_asks_nothing(engine: Engine) -> None:
     engine.stage.write(made(inputs.AgentPaused, at=now_ms(), command="c", operator="o", agent="mesh", paused=True))
     await engine.deliver()
     assert engine.stage.slack.posts == []
-
-
-def offered(engine: Engine) -> SharingOffered:
-    engine.listing(DIRECT, ALEX, kind="direct")
-    ref = engine.say(7, DIRECT)
-    fields = {"agent": "mesh", "room": DIRECT}
-    engine.make(inputs.MemoryWrite, write="w", memory="m", revision="m@1", op="create", by="distill", kind="note",
-                sources=[ref], text="the offsite is in June", **fields)  # fmt: skip
-    came = engine.make(
-        inputs.SharingRequested, request="s1", revision="m@1", audience={"workspace": "slack:T1"}, **fields
-    )
-    (found,) = (r for r in came if isinstance(r, SharingOffered))
-    return found
 
 
 async def test_an_offer_is_shown_to_its_author_alone_and_works_as_typed(engine: Engine) -> None:  # R-GRT-1, R-GRT-2

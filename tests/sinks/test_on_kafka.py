@@ -22,8 +22,17 @@ from turngate.connectors.slack.api import SlackApi
 from turngate.connectors.slack.installations import App, Installations
 from turngate.connectors.slack.members import People
 from turngate.processors.approvals import turn_fingerprint
-from turngate.schemas.inputs import GrantCommanded, MembershipPage, PolicyPublished, Record, TurnDelivered, TurnDrafted
-from turngate.schemas.outputs import TurnDecided
+from turngate.schemas.inputs import (
+    ErasureCommanded,
+    GrantCommanded,
+    MembershipPage,
+    MessageObserved,
+    PolicyPublished,
+    Record,
+    TurnDelivered,
+    TurnDrafted,
+)
+from turngate.schemas.outputs import ErasureApplied, GrantChanged, StretchApplied, TurnDecided
 from turngate.sinks.delivery import now_ms
 from turngate.sinks.postgres_claims import PostgresClaims
 from turngate.sinks.service import DeliveryService, Names
@@ -55,6 +64,12 @@ class World:
     async def put(self, topic: str, *records: Record) -> None:
         fields = [record.model_copy(update={"tenant": self.tenant}) for record in records]
         await self.cluster.send([Sent(topic, 1, self.tenant.encode(), CODEC.encode(r)) for r in fields])
+
+    async def applied(self, positions: dict[str, int]) -> None:
+        """Say as a worker does how far it has applied the inputs of the tenant's partition."""
+        to = [{"topic": topic, "partition": 1, "offset": offset} for topic, offset in positions.items()]
+        record = StretchApplied.model_validate({"tenant": "1", "at": now_ms(), "partition": 1, "to": to, "engine": "1"})
+        await self.cluster.send([Sent("applied", 1, b"1", CODEC.encode(record))])
 
     async def authorize(self, *turns: str, **more: Any) -> None:
         at = now_ms()
@@ -163,6 +178,35 @@ async def test_a_revocation_that_is_acknowledged_counts_before_any_worker_has_se
         await until(done)
     assert await world.outcomes() == {"t1": "sent", "t2": "withheld"}
     assert world.said() == ["t1"]
+
+
+async def test_what_only_a_worker_can_tell_is_waited_for(world: World) -> None:  # R-GRT-9, R-RET-3
+    """Somebody types something, which may take back a grant, and something is erased; the worker is this test."""
+    hello = made(MessageObserved, at=now_ms(), agent="mesh", room=ROOM, message=f"{ROOM}/1", author_kind="person")
+    grant = {"agent": "mesh", "memory": "m", "revision": "m@1", "audience": "public", "by": ALEX}
+
+    async def done() -> bool:
+        return set(await world.outcomes()) == {"t1", "t2", "t3", "t4"}
+
+    async def first() -> bool:
+        return "t1" in await world.outcomes()
+
+    async with world.delivering():
+        await world.put("observed-messages", hello)
+        await world.authorize("t1", valid_until=now_ms() + 300, grants=["g1"])  # nobody applies anything in time
+        await until(first)
+        await world.put("operator-commands", made(ErasureCommanded, command="e", operator="o", memory="m"))
+        await world.authorize("t2", "t3", grants=["g2"], provenance=["revision:m@1"])
+        await world.authorize("t4", grants=["g4"])
+        ended = made(GrantChanged, grant="g2", state="revoked", **grant)
+        await world.put("grants", ended)
+        await world.put("room-lifecycle", made(ErasureApplied, command="e", refs=["revision:m@1"]))
+        await world.applied({"observed-messages": 1, "operator-commands": 1})
+        await until(done)
+    codes = {r.turn: {reason.code for reason in r.reasons} for r in await world.recorded()}
+    assert codes["t1"] == {"barrier_late"}
+    assert codes["t2"] == codes["t3"] == {"grant_revoked", "source_deleted"}
+    assert (codes["t4"], world.said()) == (set(), ["t4"])
 
 
 async def test_processes_that_come_go_and_crash_say_everything_once(world: World) -> None:  # R-DLV-2, R-RUN-4
