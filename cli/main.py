@@ -17,6 +17,7 @@ from turngate.cli import (
     demo,
     doctor,
     export,
+    gateway,
     importing,
     keys,
     operating,
@@ -27,6 +28,7 @@ from turngate.cli import (
     slack,
     snapshot,
     tail,
+    token,
     topics,
     up,
     worker,
@@ -84,6 +86,8 @@ app.add_typer(topics.app, name="topics", rich_help_panel=_RUN)
 app.command(rich_help_panel=_RUN)(worker.worker)
 app.command(rich_help_panel=_RUN)(assess.assess)
 app.command(rich_help_panel=_RUN)(deliver.deliver)
+app.command(rich_help_panel=_RUN)(gateway.gateway)
+app.add_typer(token.app, name="token", rich_help_panel=_RUN)
 app.add_typer(keys.app, name="keys", rich_help_panel=_RUN)
 app.add_typer(importing.app, name="import", rich_help_panel=_FEED)
 app.command(rich_help_panel=_FEED)(send.send)

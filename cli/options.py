@@ -95,7 +95,15 @@ def variables() -> frozenset[str]:
     """Every environment variable that is a setting."""
     options = (_BROKER_OPTIONS | _REGISTRY_OPTIONS | _POSTGRES_OPTIONS).values()
     flags = [get_args(option)[1].default for option in options]
-    others = ("--keys-file", "--operator", "--assessor-endpoint", "--assessor-ca-file", "--slack-file", "--slack-api")
+    others = (
+        "--keys-file",
+        "--operator",
+        "--assessor-endpoint",
+        "--assessor-ca-file",
+        "--slack-file",
+        "--slack-api",
+        "--tokens-file",
+    )
     named = [_variable(flag) for flag in (*flags, *others)]
     return frozenset([*named, *(f"TURNGATE_{name}" for name in _SECRETS)])
 

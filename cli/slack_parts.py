@@ -166,7 +166,7 @@ class How:
         apps = installations.apps.values()
         if not any((app.signing_secret if listen else app.app_token) for app in apps):
             raise Impossible(f"no app has {'a signing_secret' if listen else 'an app_token'}; see docs/slack.md")
-        return cls(None if listen is None else _place(listen))
+        return cls(None if listen is None else place_of(listen))
 
 
 @asynccontextmanager
@@ -220,8 +220,9 @@ async def _serving(server: EventsServer, place: tuple[str, int]) -> AsyncIterato
         await runner.cleanup()
 
 
-def _place(listen: str) -> tuple[str, int]:
+def place_of(listen: str, flag: str = "--listen") -> tuple[str, int]:
+    """A host and a port. Raises `Impossible` for what is none."""
     host, _, port = listen.rpartition(":")
     if not host or not port.isdecimal() or int(port) > 65_535:
-        raise Impossible(f"--listen {listen}: write HOST:PORT, like 127.0.0.1:3000")
+        raise Impossible(f"{flag} {listen}: write HOST:PORT, like 127.0.0.1:3000")
     return host.strip("[]"), int(port)

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from turngate.cli.errors import Impossible, extra
 from turngate.cli.files import embedded
+from turngate.cli.gateway import MaxBody, Rate, TokensFile, limits_of, serving, tokens_of
 from turngate.cli.options import Connection, KeysFile
 from turngate.cli.slack_parts import (
     How,
@@ -17,13 +20,21 @@ from turngate.cli.slack_parts import (
     SlackFile,
     SlackUrl,
     SocketMode,
+    Work,
     following,
     hearing,
     log_lines,
+    place_of,
     slack_api_at,
     slack_settings,
     until_stopped,
 )
+
+if TYPE_CHECKING:
+    from turngate.connectors.slack.installations import Installations
+    from turngate.connectors.slack.tokens import Tokens
+    from turngate.streams.local_feed import LocalFeed
+    from turngate.streams.local_log import LocalLog
 
 
 def up(
@@ -34,45 +45,78 @@ def up(
     slack_api: SlackUrl = None,
     listen: Listen = None,
     socket_mode: SocketMode = False,
+    gateway: Annotated[
+        str, typer.Option(metavar="HOST:PORT", help="Where the gateway answers.", rich_help_panel="Gateway")
+    ] = "127.0.0.1:8080",
+    tokens_file: TokensFile = None,
+    rate: Rate = 200,
+    max_body: MaxBody = 1 << 20,
     keys_file: KeysFile = None,
 ) -> None:
     """Run all of it in one process, on one file, until SIGTERM or Ctrl-C: no broker, no database.
 
-    Events come in, rooms are listed, drafts are decided, and what was authorized goes out. Killed at any moment it
+    With a tokens file, agents and connectors ask over HTTP (docs/gateway.md). With --slack, events come in, rooms are
+    listed, and what was authorized goes out. Every decision and its trace lie on the log. Killed at any moment it
     loses nothing that was acknowledged, and says nothing twice.
+
+    Example:  turngate up --tokens-file tokens.json --log turngate.db
 
     Example:  turngate up --slack --socket-mode --slack-file slack.json --log turngate.db
     """
-    if not slack:
-        raise Impossible("nothing to connect: give --slack")
-    with extra("slack"):
-        import turngate.sinks.slack  # noqa: F401
-    installations, tokens, url = slack_settings(slack_file, slack_api)
-    how = How.read(listen, socket_mode, installations)
+    if not slack and tokens_file is None:
+        raise Impossible("nothing to connect: give --slack, or --tokens-file, which `turngate token create` makes")
+    tokens = None if tokens_file is None else tokens_of(tokens_file)
+    place, limits = place_of(gateway, "--gateway"), limits_of(rate, max_body) if tokens is not None else None
+    chat = _Slack.read(slack_file, slack_api, listen, socket_mode) if slack else None
     connection = Connection({"log": log, "keys_file": keys_file, "bootstrap_servers": None})
     keys = connection.keys()
     log_lines(connection)
 
     async def run() -> None:
+        from turngate.streams.local_feed import LocalFeed
+
+        with embedded(log) as there:
+            feed = LocalFeed(there, keys)
+            async with contextlib.AsyncExitStack() as stack:
+                work = [] if chat is None else await chat.connected(there, feed, stack)
+                if tokens is not None and limits is not None:
+                    work.append(serving(feed, tokens, place, limits, "--gateway").run())
+                await until_stopped(feed.tick(), *work)
+
+    asyncio.run(run())
+
+
+@dataclass(frozen=True, slots=True)
+class _Slack:
+    """Slack, both ways."""
+
+    installations: Installations
+    tokens: Tokens | None
+    url: str
+    how: How
+
+    @classmethod
+    def read(cls, file: Path | None, api: str | None, listen: str | None, socket_mode: bool) -> _Slack:
+        """Raises `Impossible` or `SettingsError` where the settings are no use."""
+        with extra("slack"):
+            import turngate.sinks.slack  # noqa: F401
+        installations, tokens, url = slack_settings(file, api)
+        return cls(installations, tokens, url, How.read(listen, socket_mode, installations))
+
+    async def connected(self, log: LocalLog, feed: LocalFeed, stack: contextlib.AsyncExitStack) -> list[Work]:
+        """Connected until the stack is left; the work that is to be done."""
         from turngate.connectors.slack.members import People
         from turngate.connectors.slack.roster import Roster
         from turngate.schemas.codec import Codec
         from turngate.sinks.delivery import now_ms
         from turngate.sinks.embedded import EmbeddedDelivery
         from turngate.sinks.slack import SlackConnector
-        from turngate.streams.local_feed import LocalFeed
 
-        with embedded(log) as there:
-            feed = LocalFeed(there, keys)
-            async with (
-                slack_api_at(url) as api,
-                following(tokens, api),
-                hearing(how, feed, api, installations, tokens) as heard,
-            ):
-                people = People(api)
-                roster = Roster(api, installations, feed, people=people)
-                connector = SlackConnector(api, people, installations, now_ms)
-                delivery = EmbeddedDelivery(there, Codec(), connector, append=feed.append)
-                await until_stopped(feed.tick(), *heard, roster.run(), delivery.run(feed))
-
-    asyncio.run(run())
+        api = await stack.enter_async_context(slack_api_at(self.url))
+        await stack.enter_async_context(following(self.tokens, api))
+        heard = await stack.enter_async_context(hearing(self.how, feed, api, self.installations, self.tokens))
+        people = People(api)
+        roster = Roster(api, self.installations, feed, people=people)
+        connector = SlackConnector(api, people, self.installations, now_ms)
+        delivery = EmbeddedDelivery(log, Codec(), connector, append=feed.append)
+        return [*heard, roster.run(), delivery.run(feed)]

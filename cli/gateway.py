@@ -1,0 +1,92 @@
+"""Decides how `turngate gateway` starts, and what it has in common with `turngate up`."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from turngate.cli.errors import Impossible, extra
+from turngate.cli.options import Connection, connects
+from turngate.cli.slack_parts import feed_of, log_lines, place_of, until_stopped
+
+if TYPE_CHECKING:
+    from turngate.gateway.guard import Limits
+    from turngate.gateway.service import Gateway
+    from turngate.gateway.tokens import Tokens
+    from turngate.streams.feed import Feed
+
+_PANEL = "Gateway"
+TokensFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--tokens-file",
+        metavar="FILE",
+        envvar="TURNGATE_TOKENS_FILE",
+        help="Who may ask, of mode 600; `turngate token create` makes it.",
+        rich_help_panel=_PANEL,
+    ),
+]
+Rate = Annotated[
+    int, typer.Option(metavar="N", min=1, help="Requests of one token in a second.", rich_help_panel=_PANEL)
+]
+MaxBody = Annotated[
+    int, typer.Option(metavar="BYTES", min=1_000, help="Of one request's body.", rich_help_panel=_PANEL)
+]
+
+
+@connects(log=True, keys=True)
+def gateway(
+    connection: Connection,
+    *,
+    listen: Annotated[str, typer.Option(metavar="HOST:PORT", help="Where it answers.")] = "127.0.0.1:8080",
+    tokens_file: TokensFile = None,
+    rate: Rate = 200,
+    max_body: MaxBody = 1 << 20,
+) -> None:
+    """Answer agents, connectors and executors over HTTP, until SIGTERM or Ctrl-C.
+
+    What it acknowledges is on the log, and a request that is sent again is answered as before. Any number of gateways
+    may stand before one log. It speaks plain HTTP: let a proxy bring TLS. See docs/gateway.md.
+
+    Example:  turngate gateway --tokens-file tokens.json --bootstrap-servers broker:9092
+    """
+    tokens = tokens_of(tokens_file)
+    place, limits = place_of(listen), limits_of(rate, max_body)
+    log_lines(connection)
+
+    async def run() -> None:
+        async with feed_of(connection) as (feed, work):
+            await until_stopped(*work, serving(feed, tokens, place, limits, "--listen").run())
+
+    asyncio.run(run())
+
+
+def tokens_of(file: Path | None) -> Tokens:
+    """Where tokens lie. Raises `Impossible` where nobody says, and `SettingsError` where they cannot be read."""
+    with extra("gateway"):
+        import turngate.gateway.service  # noqa: F401
+    from turngate.gateway.token_file import TokenFile
+
+    if file is None:
+        raise Impossible("nobody may ask: give --tokens-file, which `turngate token create` makes")
+    return TokenFile(file)
+
+
+def limits_of(rate: int, max_body: int) -> Limits:
+    """What a request may ask for."""
+    from turngate.gateway.guard import Limits
+
+    return Limits(rate=rate, body=max_body)
+
+
+def serving(feed: Feed, tokens: Tokens, place: tuple[str, int], limits: Limits, flag: str) -> Gateway:
+    """A gateway that listens. Raises `Impossible` where the place is not to be had."""
+    from turngate.gateway.service import Gateway
+
+    try:
+        return Gateway(feed, tokens, place, limits)
+    except OSError as error:
+        raise Impossible(f"{flag} {place[0]}:{place[1]}: {error.strerror}") from None

@@ -1,0 +1,153 @@
+"""Decides how `turngate token` makes, lists and revokes the tokens that the gateway asks for."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from turngate.cli.errors import NO, Impossible, extra
+from turngate.cli.files import now
+from turngate.cli.gateway import TokensFile
+from turngate.cli.group import Commands
+
+if TYPE_CHECKING:
+    from turngate.gateway.tokens import Token
+
+app = typer.Typer(no_args_is_help=True, cls=Commands)
+_DAY_MS = 86_400_000
+
+
+@app.callback()
+def token() -> None:
+    """Make, list and revoke the gateway's tokens."""
+
+
+@app.command()
+def create(
+    *,
+    tenant: Annotated[str, typer.Option(metavar="TENANT", help="Whose it is.")],
+    scope: Annotated[list[str], typer.Option(metavar="SCOPE", help="agent, connector, executor or operator.")],
+    agent: Annotated[str | None, typer.Option(metavar="AGENT", help="As which agent; not for an operator.")] = None,
+    namespace: Annotated[
+        list[str] | None, typer.Option(metavar="NAMESPACE", help="Whose rooms a connector serves, like slack:T1.")
+    ] = None,
+    days: Annotated[int | None, typer.Option(metavar="N", min=1, help="When it ends; else never.")] = None,
+    tokens_file: TokensFile = None,
+) -> None:
+    """Make a token and print it, once: only a digest of it is kept. The gateway knows it at once.
+
+    It speaks for one tenant and one agent, and for nothing else, whatever a request says.
+
+    Example:  turngate token create --tenant acme --agent mesh --scope agent --tokens-file tokens.json
+    """
+    path = _named(tokens_file)
+    with extra("gateway"):
+        from turngate.gateway.token_file import read_tokens, write_tokens
+    from turngate.gateway.tokens import Token, fresh
+
+    token_id, shown, digest = fresh()
+    scopes, namespaces = _checked(tenant, scope, agent, namespace or [])
+    expires = None if days is None else now() + days * _DAY_MS
+    made = Token(token_id, tenant, agent, scopes, namespaces, digest, now(), expires)
+    write_tokens(path, [*(read_tokens(path) if path.exists() else ()), made])
+    typer.echo(f"{path}: token {token_id} is kept as a digest; this is shown once:", err=True)
+    typer.echo(shown)
+
+
+@app.command("list")
+def listed(
+    *,
+    tokens_file: TokensFile = None,
+    as_json: Annotated[bool, typer.Option("--json", help="JSON lines, for other programs.")] = False,
+) -> None:
+    """List the tokens: whose they are and what they may do, never themselves."""
+    path = _named(tokens_file)
+    with extra("gateway"):
+        from turngate.gateway.token_file import read_tokens
+    for token in read_tokens(path):
+        row = _row(token)
+        if as_json:
+            typer.echo(json.dumps(row, ensure_ascii=False))
+        else:
+            named = " ".join(f"{name} {value}" for name, value in row.items() if value and name not in ("id", "state"))
+            typer.echo(f"{row['id']}  {row['state']:8}  {named}")
+
+
+@app.command()
+def revoke(
+    token_id: Annotated[str, typer.Argument(metavar="ID", help="As `list` shows it.", show_default=False)],
+    *,
+    tokens_file: TokensFile = None,
+) -> None:
+    """Revoke a token: nobody gets anything for it any more. Exit code 1: there is none of this id that was live.
+
+    Example:  turngate token revoke 4f1c09aa32be --tokens-file tokens.json
+    """
+    path = _named(tokens_file)
+    with extra("gateway"):
+        from dataclasses import replace
+
+        from turngate.gateway.token_file import read_tokens, write_tokens
+    tokens = read_tokens(path)
+    if not any(token.id == token_id and token.live(now()) for token in tokens):
+        typer.echo(f"{path}: no live token {token_id}")
+        raise typer.Exit(NO)
+    write_tokens(path, [replace(token, revoked_at=now()) if token.id == token_id else token for token in tokens])
+    typer.echo(f"revoked {token_id}")
+
+
+def _named(file: Path | None) -> Path:
+    if file is None:
+        raise Impossible("say where the tokens lie: --tokens-file or TURNGATE_TOKENS_FILE")
+    return file
+
+
+def _checked(tenant: str, scope: list[str], agent: str | None, namespaces: list[str]) -> tuple[Any, frozenset[str]]:
+    """Raises `Impossible` for a token that would be of no use, or of more than was meant."""
+    from pydantic import TypeAdapter, ValidationError
+
+    from turngate.gateway.tokens import Scope
+    from turngate.schemas.shapes import Id, Namespace, Tenant
+
+    try:
+        scopes = frozenset(Scope(one) for one in scope)
+    except ValueError:
+        raise Impossible(f"--scope: one of {', '.join(Scope)}") from None
+    for flag, form, values in (
+        ("--tenant", Tenant, [tenant]),
+        ("--agent", Id, [] if agent is None else [agent]),
+        ("--namespace", Namespace, namespaces),
+    ):
+        try:
+            TypeAdapter(list[form]).validate_python(values)  # type: ignore[valid-type]
+        except ValidationError:
+            raise Impossible(f"{flag}: not of the form that the contract says") from None
+    if tenant.isdecimal():
+        raise Impossible("--tenant: is a partition's number, not a tenant's")
+    if (agent is None) is not (scopes == {Scope.OPERATOR}):
+        raise Impossible("--agent: give it for an agent, a connector or an executor, and not for an operator alone")
+    if bool(namespaces) is not (Scope.CONNECTOR in scopes):
+        raise Impossible("--namespace: give it for a connector, and for nobody else")
+    return scopes, frozenset(namespaces)
+
+
+def _row(token: Token) -> dict[str, Any]:
+    state = "live" if token.live(now()) else "revoked" if token.revoked_at is not None else "expired"
+    return {
+        "id": token.id,
+        "state": state,
+        "tenant": token.tenant,
+        "agent": token.agent,
+        "scopes": ",".join(sorted(token.scopes)),
+        "namespaces": ",".join(sorted(token.namespaces)),
+        "created": _day(token.created_at),
+        "expires": None if token.expires_at is None else _day(token.expires_at),
+    }
+
+
+def _day(at: int) -> str:
+    return datetime.fromtimestamp(at / 1000, UTC).isoformat(timespec="seconds")

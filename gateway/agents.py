@@ -1,0 +1,138 @@
+"""Decides what an agent may ask for: context, drafts, memory, sharing; and what it says of its tools."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from http import HTTPStatus
+from typing import Annotated, Any
+from urllib.parse import quote
+
+from fastapi import APIRouter, Depends, Query, Request
+from fastapi.responses import JSONResponse, Response, StreamingResponse
+from fastapi.sse import KEEPALIVE_COMMENT, format_sse_event
+
+from turngate.gateway.asking import Asked, now_ms
+from turngate.gateway.bodies import read_json
+from turngate.gateway.forms import body_form, record_of, told
+from turngate.gateway.guard import Gate, Guarded, described, gate_of, scoped
+from turngate.gateway.identity import Key, Kind
+from turngate.gateway.problems import Problem
+from turngate.gateway.tokens import Scope, Token
+from turngate.schemas import inputs
+from turngate.schemas.canonical import canonical
+from turngate.schemas.inputs import Record
+from turngate.schemas.outputs import TurnDecided
+
+router = APIRouter(route_class=Guarded, tags=["agents"])
+
+Agent = Annotated[Token, Depends(scoped(Scope.AGENT))]
+Wait = Annotated[float | None, Query(ge=0, description="Seconds to wait for an answer, at most.")]
+ContextBody, DraftBody = body_form(inputs.ContextRequested), body_form(inputs.TurnDrafted)
+ResultBody, WriteBody = body_form(inputs.ToolReturned), body_form(inputs.MemoryWrite)
+SharingBody = body_form(inputs.SharingRequested, "revision")
+BODIES = (ContextBody, DraftBody, ResultBody, WriteBody, SharingBody)
+
+
+@router.post("/v1/context", openapi_extra=described(ContextBody))
+async def context(request: Request, token: Agent, wait: Wait = None) -> Response:
+    """Ask before inference which candidates the room may hear; answered by `ContextDecided`."""
+    gate = gate_of(request)
+    fields = await _fields(request)
+    candidates = fields.get("candidates")
+    if isinstance(candidates, list) and len(candidates) > gate.limits.candidates:
+        detail = f"a context request has at most {gate.limits.candidates} candidates"
+        raise Problem(HTTPStatus.UNPROCESSABLE_ENTITY, detail)
+    return await _ask(gate, record_of(inputs.ContextRequested, fields, token, now_ms()), token, wait)
+
+
+@router.post("/v1/drafts", openapi_extra=described(DraftBody))
+async def drafts(request: Request, token: Agent, wait: Wait = None) -> Response:
+    """Ask before sending whether a turn may be said; answered by `TurnDecided`."""
+    record = record_of(inputs.TurnDrafted, await _fields(request), token, now_ms())
+    return await _ask(gate_of(request), record, token, wait)
+
+
+@router.post("/v1/tool-results", openapi_extra=described(ResultBody))
+async def tool_results(request: Request, token: Agent) -> Response:
+    """Report what a tool returned. Values of `health` fields are left out before anything is written."""
+    record = record_of(inputs.ToolReturned, await _fields(request), token, now_ms())
+    gate = gate_of(request)
+    await gate.asking.put(record, token, gate.limits.wait)
+    return JSONResponse({"recorded": f"tool:{record.call}"})  # type: ignore[attr-defined]
+
+
+@router.post("/v1/memory", openapi_extra=described(WriteBody))
+async def memory(request: Request, token: Agent, wait: Wait = None) -> Response:
+    """Write a memory; answered by `RevisionRecorded` or `WriteRefused`. The text of a `health` write is left out."""
+    record = record_of(inputs.MemoryWrite, await _fields(request), token, now_ms())
+    return await _ask(gate_of(request), record, token, wait)
+
+
+@router.post("/v1/memory/{revision:path}/sharing", openapi_extra=described(SharingBody))
+async def sharing(request: Request, token: Agent, revision: str, wait: Wait = None) -> Response:
+    """Ask a memory's author to share it; answered by `SharingOffered` or `CommandRefused`."""
+    record = record_of(inputs.SharingRequested, await _fields(request), token, now_ms(), revision=revision)
+    return await _ask(gate_of(request), record, token, wait)
+
+
+@router.get("/v1/answers/{receipt}/{kind}/{name:path}")
+async def answers(request: Request, token: Agent, receipt: str, kind: Kind, name: str, wait: Wait = None) -> Response:
+    """Ask again for an answer, where a 202 said so; as server-sent events with `Accept: text/event-stream`."""
+    gate = gate_of(request)
+    asked = gate.asking.again(Key(token.tenant, kind, name), receipt, token)
+    if "text/event-stream" in request.headers.get("accept", ""):
+        return StreamingResponse(_events(gate, asked, request), media_type="text/event-stream", headers=_NOT_KEPT)
+    return _answered(asked, await gate.asking.answer(asked, _patience(gate, wait)))
+
+
+_NOT_KEPT = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
+
+
+async def _fields(request: Request) -> dict[str, Any]:
+    limits = gate_of(request).limits
+    return await read_json(request, limits.body, limits.body_patience)
+
+
+def _patience(gate: Gate, wait: float | None) -> float:
+    return gate.limits.wait if wait is None else min(wait, gate.limits.longest_wait)
+
+
+async def _ask(gate: Gate, record: Record, token: Token, wait: float | None) -> Response:
+    patience = _patience(gate, wait)
+    asked = await gate.asking.put(record, token, gate.limits.wait)
+    if asked is None:
+        raise Problem(
+            HTTPStatus.SERVICE_UNAVAILABLE,
+            "the request is on the log, and the log cannot be read now: send the same request again",
+            headers={"Retry-After": "1"},
+        )
+    return _answered(asked, await gate.asking.answer(asked, patience, first=True))
+
+
+def _answered(asked: Asked, record: Record | None) -> Response:
+    """200 with the final answer; else 202 with what is known so far and the place to ask again."""
+    if record is not None and asked.entry.final is not None:
+        return _json(told(record), HTTPStatus.OK, _NOT_KEPT)
+    place = f"/v1/answers/{asked.receipt}/{asked.key.kind}/{quote(asked.key.id, safe='')}"
+    verdict = record.verdict if isinstance(record, TurnDecided) else "waiting"
+    body = {"status": verdict, "decided": None if record is None else told(record), "place": place}
+    return _json(body, HTTPStatus.ACCEPTED, {"Location": place, **_NOT_KEPT})
+
+
+def _json(body: dict[str, Any], status: HTTPStatus, headers: dict[str, str]) -> Response:
+    return Response(canonical(body), status, headers, "application/json")
+
+
+async def _events(gate: Gate, asked: Asked, request: Request) -> AsyncIterator[bytes]:
+    def live() -> bool:
+        try:
+            gate.token_of(request)
+        except Problem:
+            return False
+        return True
+
+    async for record in gate.asking.follow(asked, gate.limits.pulse, live):
+        if record is None:
+            yield KEEPALIVE_COMMENT
+        else:
+            yield format_sse_event(data_str=canonical(told(record)).decode(), event=type(record).__name__)

@@ -1,0 +1,128 @@
+"""Decides how a request gets onto the log once, and what is answered of it (R-TURN-8, R-RUN-4)."""
+
+from __future__ import annotations
+
+import hmac
+import logging
+import time
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass
+from http import HTTPStatus
+
+from turngate.gateway.book import Book, Entry
+from turngate.gateway.identity import Key, asked, content
+from turngate.gateway.problems import Problem
+from turngate.gateway.tokens import Token
+from turngate.schemas.canonical import digest
+from turngate.schemas.inputs import MembershipPage, Record
+from turngate.schemas.outputs import TurnDecided, Verdict
+from turngate.streams.feed import Feed
+from turngate.streams.log import LogError
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A request that is on the log, and what only the token that asked knows of it."""
+
+    key: Key
+    receipt: str
+    entry: Entry
+
+
+class Asking:
+    """Puts requests on a log and waits for what the log says of them. `book` follows the same log."""
+
+    def __init__(self, feed: Feed, book: Book) -> None:
+        self._feed = feed
+        self.book = book
+
+    async def put(self, record: Record, token: Token, patience: float) -> Asked | None:
+        """Append a request, if it is not on the log yet; None where the log had not shown it after `patience` seconds.
+
+        It is on the log when this returns. Raises `Problem` where its id is taken by other content, and where the log
+        cannot be written: it may be there all the same, so the same request is to be sent again.
+        """
+        key, own = asked(record), content(record)
+        if key is None:
+            raise ValueError(f"{type(record).__name__} has no id")
+        known = self.book.get(key)
+        if known is not None and known.content != own and isinstance(record, MembershipPage):
+            await self.append(record)  # a listing with two pages of one number is spoilt (R-ROOM-2)
+        if known is None:
+            await self.append(record)
+            known = await self.book.until(key, lambda entry: entry.content is not None, patience)
+        if known is None:
+            return None
+        if known.content != own:
+            raise Problem(HTTPStatus.CONFLICT, "this id was used for something else before: use a new one")
+        return Asked(key, receipt(token, key, own), known)
+
+    async def append(self, *records: Record) -> None:
+        """Append records; they are on the log when this returns. Raises `Problem` where that is not sure."""
+        try:
+            await self._feed.append(records)
+        except LogError as error:
+            log.error("nothing can be appended: %s", error)
+            raise Problem(
+                HTTPStatus.SERVICE_UNAVAILABLE,
+                "the log cannot be written now: send the same request again",
+                headers={"Retry-After": "1"},
+            ) from None
+
+    def again(self, key: Key, shown: str, token: Token) -> Asked:
+        """A request that this token made before. Raises `Problem` where it made none such, whoever else did."""
+        entry = self.book.get(key)
+        expected = receipt(token, key, (entry.content if entry is not None else None) or "")
+        if not hmac.compare_digest(expected.encode(), shown.encode()) or entry is None:
+            raise Problem(
+                HTTPStatus.NOT_FOUND, "nothing is known of such a request of this token: send the request again"
+            )
+        return Asked(key, expected, entry)
+
+    async def answer(self, request: Asked, patience: float, *, first: bool = False) -> Record | None:
+        """The final answer, or the newest after `patience` seconds; with `first`, also the first that asks somebody."""
+
+        def good(entry: Entry) -> bool:
+            return entry.final is not None or (first and _asks(entry.last))
+
+        await self.book.until(request.key, good, patience)
+        return request.entry.last
+
+    async def follow(
+        self, request: Asked, pause: float, live: Callable[[], bool] = lambda: True
+    ) -> AsyncIterator[Record | None]:
+        """Every answer from the first on, until the final one; None where none came for `pause` seconds.
+
+        It ends early where `live` says no.
+        """
+        entry, told = request.entry, 0
+        while live():
+            if told < len(entry.answers):
+                yield entry.answers[told]
+                told += 1
+            elif entry.final is not None:
+                return
+            else:
+                have = told
+                await self.book.until(request.key, lambda e, have=have: len(e.answers) > have, pause)  # type: ignore[misc]
+                if len(entry.answers) == told:
+                    yield None
+
+
+def receipt(token: Token, key: Key, own: str) -> str:
+    """What shows that a token made a request: nobody who does not know the request's content can make it up.
+
+    It needs no memory, so every gateway knows it, also after a restart.
+    """
+    return digest([token.id, token.tenant, token.agent, key.kind, key.id, own])
+
+
+def _asks(record: Record | None) -> bool:
+    return isinstance(record, TurnDecided) and record.verdict is Verdict.ASK
+
+
+def now_ms() -> int:
+    """The wall clock in milliseconds since 1970."""
+    return time.time_ns() // 1_000_000

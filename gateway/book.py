@@ -1,0 +1,152 @@
+"""Decides what a gateway knows of requests and their answers: what the log says of them, in the log's order.
+
+Every gateway follows the same topics, so all of them give the same answers, also after a restart: of two contents under
+one id the one that lies first on the log stands, whichever gateway it came through.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from turngate.gateway.identity import Key, answers, asked, content
+from turngate.schemas.inputs import ContextRequested, Record
+from turngate.schemas.outputs import ContextDecided, TurnAuthorized, TurnDecided, Verdict
+from turngate.schemas.shapes import Code
+
+#: Verdicts after which another follows (R-TURN-9).
+_WAITING = frozenset({Verdict.HOLD, Verdict.ASK})
+#: Entries that are looked at for their age with each one that is made.
+_SWEPT = 2
+
+
+@dataclass(slots=True)
+class Entry:
+    """A request and its answers, the newest last. `content` is None until the request itself was seen on the log."""
+
+    seen: float
+    content: str | None = None
+    request: Record | None = None
+    answers: list[Record] = field(default_factory=list)
+    waiting: set[asyncio.Future[None]] = field(default_factory=set)
+
+    @property
+    def last(self) -> Record | None:
+        """The newest answer."""
+        return self.answers[-1] if self.answers else None
+
+    @property
+    def final(self) -> Record | None:
+        """The answer after which none follows."""
+        last = self.last
+        return None if isinstance(last, TurnDecided) and last.verdict in _WAITING else last
+
+
+class Book:
+    """Requests and answers of the last `keep` seconds. For one event loop."""
+
+    def __init__(self, keep: float, clock: Callable[[], float] = time.monotonic) -> None:
+        self._keep = keep
+        self._clock = clock
+        self._entries: OrderedDict[Key, Entry] = OrderedDict()
+        self._let_out: OrderedDict[tuple[str, str], tuple[float, TurnAuthorized]] = OrderedDict()
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def get(self, key: Key) -> Entry | None:
+        """What is known of a request that lies on the log."""
+        entry = self._entries.get(key)
+        return None if entry is None or entry.content is None else entry
+
+    def let_out(self, tenant: str, turn: str) -> TurnAuthorized | None:
+        """What was authorized of a turn."""
+        found = self._let_out.get((tenant, turn))
+        return None if found is None else found[1]
+
+    def learn(self, record: Record) -> None:
+        """Take notice of a record that is on the log; again, it changes nothing."""
+        if isinstance(record, TurnAuthorized):
+            self._let_out.setdefault((record.tenant, record.turn), (self._clock(), record))
+        elif (key := asked(record)) is not None:
+            self._requested(key, record)
+        elif (key := answers(record)) is not None and not _conflict(record):
+            self._answered(key, record)
+
+    def _requested(self, key: Key, record: Record) -> None:
+        entry = self._entry(key)
+        if entry.content is None:
+            entry.content = content(record)
+            # Of a request only what its answer is compared with is kept.
+            entry.request = record if isinstance(record, ContextRequested) else None
+            early, entry.answers = entry.answers, []
+            for answer in early:
+                self._answered(key, answer)
+            _wake(entry)
+
+    def _answered(self, key: Key, record: Record) -> None:
+        entry = self._entry(key)
+        if entry.content is not None and not _fits(entry, record):
+            return
+        if (entry.final is None or entry.content is None) and record not in entry.answers:
+            entry.answers.append(record)
+            _wake(entry)
+
+    def _entry(self, key: Key) -> Entry:
+        entry = self._entries.get(key)
+        if entry is None:
+            self._forget()
+            entry = self._entries[key] = Entry(self._clock())
+        return entry
+
+    def _forget(self) -> None:
+        """Let go of a few that are too old; as many go as come."""
+        before = self._clock() - self._keep
+        for _ in range(_SWEPT):
+            if self._entries and next(iter(self._entries.values())).seen < before:
+                self._entries.popitem(last=False)
+            if self._let_out and next(iter(self._let_out.values()))[0] < before:
+                self._let_out.popitem(last=False)
+
+    async def until(self, key: Key, good: Callable[[Entry], bool], patience: float) -> Entry | None:
+        """The entry once it is as asked for; as it is after `patience` seconds, None where there is none then."""
+        entry = self._entry(key)
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + patience
+        while not good(entry) and (left := deadline - loop.time()) > 0:
+            changed = loop.create_future()
+            entry.waiting.add(changed)
+            try:
+                async with asyncio.timeout(left):
+                    await changed
+            except TimeoutError:
+                break
+            finally:
+                entry.waiting.discard(changed)
+        return self.get(key)
+
+
+def _wake(entry: Entry) -> None:
+    for future in entry.waiting:
+        if not future.done():
+            future.set_result(None)
+
+
+def _conflict(record: Record) -> bool:
+    """Whether it answers other content under an id that was taken, which is not that id's answer (R-TURN-8)."""
+    if isinstance(record, TurnDecided):
+        return any(reason.code == Code.TURN_CONFLICT for reason in record.reasons)
+    if isinstance(record, ContextDecided):
+        return any(reason.code == Code.TURN_CONFLICT for one in record.withheld for reason in one.reasons)
+    return False
+
+
+def _fits(entry: Entry, record: Record) -> bool:
+    """Whether it can be the answer to just this request: one to other content names no candidates of this one."""
+    if not isinstance(record, ContextDecided) or not isinstance(entry.request, ContextRequested):
+        return True
+    named = {one.ref for one in record.permitted} | {one.ref for one in record.withheld}
+    return record.turn == entry.request.turn and named == set(entry.request.candidates)

@@ -1,0 +1,113 @@
+"""Decides which requests are let in: with a live token, of the right scope, and not too many of them."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from http import HTTPStatus
+from typing import Any
+
+from fastapi import Request, Response
+from fastapi.routing import APIRoute
+from limits import RateLimitItemPerSecond
+from limits.aio.storage import MemoryStorage
+from limits.aio.strategies import FixedWindowRateLimiter
+
+from turngate.gateway.asking import Asking, now_ms
+from turngate.gateway.problems import Problem
+from turngate.gateway.tokens import Scope, Token, Tokens, presented
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What one request, and one token, may ask for at most."""
+
+    #: Bytes of a body, and seconds in which it must have come.
+    body: int = 1 << 20
+    body_patience: float = 10.0
+    #: Refs of one context request.
+    candidates: int = 1_000
+    #: Requests of one token in a second.
+    rate: int = 200
+    #: Seconds for which an answer is waited for, unless the request says less, and the most that it may say.
+    wait: float = 20.0
+    longest_wait: float = 60.0
+    #: Seconds after which an event stream without events says that it is alive.
+    pulse: float = 15.0
+
+
+@dataclass(slots=True)
+class Gate:
+    """All that a request needs of the gateway."""
+
+    asking: Asking
+    tokens: Tokens
+    limits: Limits = field(default_factory=Limits)
+    _limiter: FixedWindowRateLimiter = field(init=False, repr=False)
+    _rate: RateLimitItemPerSecond = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        self._limiter = FixedWindowRateLimiter(MemoryStorage())
+        self._rate = RateLimitItemPerSecond(self.limits.rate)
+
+    def token_of(self, request: Request) -> Token:
+        """The live token of a request. Raises `Problem`, the same whatever is wrong with it."""
+        kind, _, text = request.headers.get("authorization", "").partition(" ")
+        token = presented(self.tokens, text.strip(), now_ms()) if kind.lower() == "bearer" else None
+        if token is None:
+            raise Problem(
+                HTTPStatus.UNAUTHORIZED,
+                "send a live token, as Authorization: Bearer tg_…; `turngate token create` makes one",
+                headers={"WWW-Authenticate": "Bearer"},
+            )
+        return token
+
+    async def count(self, token: Token) -> None:
+        """Count a request. Raises `Problem` where the token has made too many in this second."""
+        if not await self._limiter.hit(self._rate, token.id):
+            raise Problem(
+                HTTPStatus.TOO_MANY_REQUESTS,
+                f"a token may make {self.limits.rate} requests in a second",
+                headers={"Retry-After": "1"},
+            )
+
+
+def gate_of(request: Request) -> Gate:
+    """The gateway that a request came to."""
+    gate: Gate = request.app.state.gate
+    return gate
+
+
+class Guarded(APIRoute):
+    """A route that looks at the token before anything else, and at the body only then."""
+
+    def get_route_handler(self) -> Callable[[Request], Awaitable[Response]]:  # type: ignore[override]
+        """See `APIRoute`."""
+        handler = super().get_route_handler()
+
+        async def guarded(request: Request) -> Response:
+            gate = gate_of(request)
+            request.state.token = gate.token_of(request)
+            await gate.count(request.state.token)
+            return await handler(request)
+
+        return guarded
+
+
+def scoped(scope: Scope) -> Callable[[Request], Token]:
+    """A dependency: the request's token, which must have this scope."""
+
+    def token_with(request: Request) -> Token:
+        token: Token = request.state.token
+        if scope not in token.scopes:
+            raise Problem(HTTPStatus.FORBIDDEN, f"this needs a token of the scope {scope}")
+        return token
+
+    return token_with
+
+
+def described(*forms: type[Any]) -> dict[str, Any]:
+    """What the API's description says of a body that is read by hand; the forms are described in `description`."""
+    refs = [{"$ref": f"#/components/schemas/{form.__name__}"} for form in forms]
+    schema = refs[0] if len(refs) == 1 else {"anyOf": refs}
+    return {"requestBody": {"required": True, "content": {"application/json": {"schema": schema}}}}

@@ -1,0 +1,118 @@
+"""Decides how the gateway runs: first it reads what the log says of late, then it serves, and follows the log."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import socket
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+
+import uvicorn
+
+from turngate.gateway.app import application
+from turngate.gateway.asking import Asking, now_ms
+from turngate.gateway.book import Book
+from turngate.gateway.guard import Gate, Limits
+from turngate.gateway.tokens import Tokens
+from turngate.streams.feed import Feed
+
+#: What the book is made of: requests that have ids, and answers.
+TOPICS = (
+    "membership-refreshes",
+    "identity-proofs",
+    "tool-results",
+    "memory-writes",
+    "turn-drafts",
+    "approvals",
+    "memory-revisions",
+    "grants",
+    "turn-verdicts",
+    "outbound",
+)
+#: Seconds for which requests are known by their ids, so that each is answered as it was before.
+KEEP = 86_400.0
+#: Milliseconds by which this clock and a broker's may differ.
+_SKEW = 60_000
+
+log = logging.getLogger(__name__)
+
+
+class _Server(uvicorn.Server):
+    """A server that leaves signals to whoever runs it."""
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """See `uvicorn.Server`."""
+        yield
+
+
+class Gateway:
+    """The gateway on a log; it listens once this is made, and answers in `run`.
+
+    `place`: a host and a port, 0 for any free one. `keep`: seconds. Raises `OSError` where the place is not to be had.
+    """
+
+    def __init__(
+        self, feed: Feed, tokens: Tokens, place: tuple[str, int], limits: Limits | None = None, keep: float = KEEP
+    ) -> None:
+        self._feed = feed
+        self._keep = keep
+        self.book = Book(keep)
+        gate = Gate(Asking(feed, self.book), tokens, Limits() if limits is None else limits)
+        self._socket = socket.create_server(place, backlog=2048, family=_family(place[0]))
+        self._server = _Server(
+            uvicorn.Config(
+                application(gate),
+                log_config=None,
+                access_log=False,
+                server_header=False,
+                lifespan="off",
+                timeout_graceful_shutdown=5,
+            )
+        )
+
+    @property
+    def place(self) -> str:
+        """Where it listens."""
+        host, port, *_ = self._socket.getsockname()
+        return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+    async def run(self) -> None:
+        """Read what the log says of late, then serve, until cancelled.
+
+        Raises `LogError` where the log cannot be read, or not any more.
+        """
+        with contextlib.closing(self._socket):
+            began = now_ms()
+            read = [asyncio.Event() for _ in TOPICS]
+            tasks = [asyncio.create_task(self._follow(t, began, done)) for t, done in zip(TOPICS, read, strict=True)]
+            tasks.append(asyncio.create_task(self._serve(read)))
+            try:
+                done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+                for task in done:
+                    task.result()
+            finally:
+                self._server.should_exit = True
+                for task in tasks if not self._server.started else tasks[:-1]:
+                    task.cancel()
+                await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _serve(self, read: Iterable[asyncio.Event]) -> None:
+        for done in read:
+            await done.wait()
+        log.info("listening on %s", self.place)
+        await self._server.serve(sockets=[self._socket])
+
+    async def _follow(self, topic: str, began: int, read: asyncio.Event) -> None:
+        """In the log's order, which says what came first; what is read twice changes nothing."""
+        async for record in self._feed.follow(topic, began - int(self._keep * 1000), forever=False):
+            self.book.learn(record)
+        read.set()
+        async for record in self._feed.follow(topic, began - _SKEW):
+            self.book.learn(record)
+
+
+def _family(host: str) -> socket.AddressFamily:
+    return socket.AF_INET6 if ":" in host else socket.AF_INET

@@ -1,0 +1,82 @@
+"""`turngate up` and `turngate gateway` as processes: asked over HTTP, on an embedded log, without any server."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx2
+
+from tests.cli.conftest import INSTALLED, MESSAGE, POLICY, Turngate, listing, written
+from tests.cli.slack_commands import Running
+from turngate.cli.files import now
+
+DRAFT = {"turn": "t1", "room": "slack:T1/D1", "trigger": "message:slack:T1/D1/1", "renderings": [{"text": "hello"}]}
+
+
+def a_day(turngate: Turngate, folder: Path) -> Path:
+    """An embedded log on which a draft will be delivered for a minute from now on."""
+    at, log = now() - 4000, folder / "turngate.db"
+    turngate("apply", written(folder / "day", POLICY, listing(at + 1000), MESSAGE, at=at), "--log", log)
+    return log
+
+
+def a_token(turngate: Turngate, folder: Path) -> tuple[Path, str]:
+    file = folder / "tokens.json"
+    options = ("--tenant", "acme", "--agent", "mesh", "--scope", "agent", "--tokens-file", file)
+    return file, turngate("token", "create", *options).stdout.strip()
+
+
+@contextmanager
+def running(folder: Path, *command: object) -> Iterator[tuple[Running, str]]:
+    """A command until the end of the block, and where it answers."""
+    said = folder / f"{command[0]}.said"
+    with (
+        said.open("wb") as out,
+        subprocess.Popen([str(INSTALLED), *map(str, command)], stderr=out, env=os.environ) as process,
+    ):
+        run = Running(process, said)
+        try:
+            yield run, "http://" + run.until(r"listening on (\S+)")[1]
+        finally:
+            process.kill()
+
+
+def ask(url: str, token: str, body: dict[str, Any]) -> httpx2.Response:
+    return httpx2.post(f"{url}/v1/drafts", json=body, headers={"Authorization": f"Bearer {token}"}, timeout=30)
+
+
+def test_one_process_without_slack_answers_agents(turngate: Turngate, tmp_path: Path) -> None:
+    log, (file, token) = a_day(turngate, tmp_path), a_token(turngate, tmp_path)
+    command = ("--gateway", "127.0.0.1:0", "--tokens-file", file, "--log", log)
+    with running(tmp_path, "up", *command) as (up, url):
+        answer = ask(url, token, DRAFT)
+        assert (answer.status_code, answer.json()["verdict"]) == (200, "deliver")
+        assert ask(url, token[:-1] + "!", DRAFT).status_code == 401
+        up.stop()
+    with running(tmp_path, "gateway", "--listen", "127.0.0.1:0", *command[2:]) as (gateway, url):
+        assert ask(url, token, DRAFT).content == answer.content
+        assert ask(url, token, DRAFT | {"thread": "x"}).status_code == 409
+        gateway.stop()
+    assert token not in up.said + gateway.said
+    assert "hello" not in up.said + gateway.said
+    assert "ERROR" not in up.said + gateway.said
+
+
+def test_without_tokens_or_a_free_place_it_says_so(turngate: Turngate, tmp_path: Path) -> None:
+    file, _ = a_token(turngate, tmp_path)
+    refused = turngate("gateway", "--log", tmp_path / "log")
+    assert (refused.exit_code, "nobody may ask: give --tokens-file" in refused.stderr) == (2, True)
+    refused = turngate("up", "--gateway", "nowhere", "--tokens-file", file, "--log", tmp_path / "log")
+    assert (refused.exit_code, "--gateway nowhere: write HOST:PORT" in refused.stderr) == (2, True)
+    with running(tmp_path, "up", "--gateway", "127.0.0.1:0", "--tokens-file", file, "--log", tmp_path / "log") as (
+        _,
+        url,
+    ):
+        place = url.removeprefix("http://")
+        refused = turngate("gateway", "--listen", place, "--tokens-file", file, "--log", tmp_path / "other")
+    assert (refused.exit_code, f"--listen {place}: Address already in use" in refused.stderr) == (2, True)

@@ -1,0 +1,89 @@
+"""`turngate token`: who may ask the gateway. A token is shown once and kept as a digest."""
+
+from __future__ import annotations
+
+import json
+import stat
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import Turngate
+from turngate.gateway.token_file import TokenFile
+from turngate.gateway.tokens import presented
+
+AGENT = ("--tenant", "acme", "--agent", "mesh", "--scope", "agent")
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    return tmp_path / "tokens.json"
+
+
+def test_made_listed_and_revoked(turngate: Turngate, file: Path) -> None:
+    made = turngate("token", "create", *AGENT, "--tokens-file", file)
+    token = made.stdout.strip()
+    connector = ("--tenant", "acme", "--agent", "mesh", "--scope", "connector", "--namespace", "slack:T1")
+    turngate("token", "create", *connector, "--days", 9, "--tokens-file", file)
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    secret = token.rpartition("_")[2]
+    assert secret not in file.read_text("utf-8") + made.stderr
+    rows = [json.loads(line) for line in turngate("token", "list", "--json", "--tokens-file", file).stdout.splitlines()]
+    assert [(r["scopes"], r["state"], r["namespaces"], r["expires"] is None) for r in rows] == [
+        ("agent", "live", "", True),
+        ("connector", "live", "slack:T1", False),
+    ]
+    tokens = TokenFile(file)
+    found = presented(tokens, token, 0)
+    assert found is not None
+    assert (found.id, found.tenant, found.agent) == (rows[0]["id"], "acme", "mesh")
+    assert turngate("token", "revoke", rows[0]["id"], "--tokens-file", file).exit_code == 0
+    assert presented(tokens, token, 0) is None  # the same object: it is of no use at once
+    assert "revoked" in turngate("token", "list", "--tokens-file", file).stdout
+    assert turngate("token", "revoke", rows[0]["id"], "--tokens-file", file).exit_code == 1
+
+
+def test_a_token_ends_when_its_days_are_over(turngate: Turngate, file: Path) -> None:
+    token = turngate("token", "create", *AGENT, "--days", 1, "--tokens-file", file).stdout.strip()
+    (row,) = TokenFile(file)._tokens.values()
+    assert row.expires_at is not None
+    assert presented(TokenFile(file), token, row.expires_at - 1) is not None
+    assert presented(TokenFile(file), token, row.expires_at) is None
+
+
+def test_another_secret_of_a_known_id_is_nobodys(turngate: Turngate, file: Path) -> None:
+    first, second = (turngate("token", "create", *AGENT, "--tokens-file", file).stdout.strip() for _ in range(2))
+    mixed = first.rpartition("_")[0] + "_" + second.split("_", 2)[2]
+    tokens = TokenFile(file)
+    assert [presented(tokens, text, 0) is not None for text in (first, second, mixed)] == [True, True, False]
+    assert all(presented(tokens, text, 0) is None for text in ("", "tg_", first[:-1], first + "A", "é" * 60))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--tenant", "Acme", "--agent", "mesh", "--scope", "agent"), "--tenant: not of the form"),
+        (("--tenant", "7", "--agent", "mesh", "--scope", "agent"), "--tenant: is a partition's number"),
+        (("--tenant", "acme", "--scope", "agent"), "--agent: give it"),
+        (("--tenant", "acme", "--agent", "mesh", "--scope", "operator"), "--agent: give it"),
+        (("--tenant", "acme", "--agent", "mesh", "--scope", "root"), "--scope: one of"),
+        (("--tenant", "acme", "--agent", "mesh", "--scope", "connector"), "--namespace: give it"),
+        ((*AGENT, "--namespace", "slack:T1"), "--namespace: give it"),
+    ],
+)
+def test_a_token_of_no_use_is_not_made(
+    turngate: Turngate, file: Path, arguments: tuple[str, ...], message: str
+) -> None:
+    refused = turngate("token", "create", *arguments, "--tokens-file", file)
+    assert (refused.exit_code, message in refused.stderr, file.exists()) == (2, True, False)
+
+
+def test_a_file_that_is_no_use_is_named_and_not_quoted(turngate: Turngate, file: Path) -> None:
+    assert "say where the tokens lie" in turngate("token", "list").stderr
+    file.write_text('{"tokens": [{"id": "zebra"}]}')
+    file.chmod(0o600)
+    refused = turngate("token", "list", "--tokens-file", file)
+    assert (refused.exit_code, "zebra" in refused.stderr) == (2, False)
+    assert f"{file}: tokens.0.created_at" in refused.stderr
+    file.chmod(0o644)
+    assert "chmod 600" in turngate("token", "list", "--tokens-file", file).stderr
