@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from http import HTTPStatus
-from typing import Annotated, Any
+from typing import Annotated
 from urllib.parse import quote
 
-from fastapi import APIRouter, Depends, Query, Request
-from fastapi.responses import JSONResponse, Response, StreamingResponse
+from fastapi import APIRouter, Depends, Request
+from fastapi.responses import Response, StreamingResponse
 from fastapi.sse import KEEPALIVE_COMMENT, format_sse_event
 
 from turngate.gateway.asking import Asked, now_ms
-from turngate.gateway.bodies import read_json
 from turngate.gateway.forms import body_form, record_of, told
-from turngate.gateway.guard import Gate, Guarded, described, gate_of, scoped
+from turngate.gateway.guard import Gate, Guarded, Wait, described, fields_of, gate_of, scoped
 from turngate.gateway.identity import Key, Kind
 from turngate.gateway.problems import Problem
+from turngate.gateway.replies import NOT_KEPT, json_response, recorded
 from turngate.gateway.tokens import Scope, Token
 from turngate.schemas import inputs
 from turngate.schemas.canonical import canonical
@@ -26,7 +26,6 @@ from turngate.schemas.outputs import TurnDecided
 router = APIRouter(route_class=Guarded, tags=["agents"])
 
 Agent = Annotated[Token, Depends(scoped(Scope.AGENT))]
-Wait = Annotated[float | None, Query(ge=0, description="Seconds to wait for an answer, at most.")]
 ContextBody, DraftBody = body_form(inputs.ContextRequested), body_form(inputs.TurnDrafted)
 ResultBody, WriteBody = body_form(inputs.ToolReturned), body_form(inputs.MemoryWrite)
 SharingBody = body_form(inputs.SharingRequested, "revision")
@@ -37,7 +36,7 @@ BODIES = (ContextBody, DraftBody, ResultBody, WriteBody, SharingBody)
 async def context(request: Request, token: Agent, wait: Wait = None) -> Response:
     """Ask before inference which candidates the room may hear; answered by `ContextDecided`."""
     gate = gate_of(request)
-    fields = await _fields(request)
+    fields = await fields_of(request)
     candidates = fields.get("candidates")
     if isinstance(candidates, list) and len(candidates) > gate.limits.candidates:
         detail = f"a context request has at most {gate.limits.candidates} candidates"
@@ -48,30 +47,30 @@ async def context(request: Request, token: Agent, wait: Wait = None) -> Response
 @router.post("/v1/drafts", openapi_extra=described(DraftBody))
 async def drafts(request: Request, token: Agent, wait: Wait = None) -> Response:
     """Ask before sending whether a turn may be said; answered by `TurnDecided`."""
-    record = record_of(inputs.TurnDrafted, await _fields(request), token, now_ms())
+    record = record_of(inputs.TurnDrafted, await fields_of(request), token, now_ms())
     return await _ask(gate_of(request), record, token, wait)
 
 
 @router.post("/v1/tool-results", openapi_extra=described(ResultBody))
 async def tool_results(request: Request, token: Agent) -> Response:
     """Report what a tool returned. Values of `health` fields are left out before anything is written."""
-    record = record_of(inputs.ToolReturned, await _fields(request), token, now_ms())
+    record = record_of(inputs.ToolReturned, await fields_of(request), token, now_ms())
     gate = gate_of(request)
     await gate.asking.put(record, token, gate.limits.wait)
-    return JSONResponse({"recorded": f"tool:{record.call}"})  # type: ignore[attr-defined]
+    return recorded(record)
 
 
 @router.post("/v1/memory", openapi_extra=described(WriteBody))
 async def memory(request: Request, token: Agent, wait: Wait = None) -> Response:
     """Write a memory; answered by `RevisionRecorded` or `WriteRefused`. The text of a `health` write is left out."""
-    record = record_of(inputs.MemoryWrite, await _fields(request), token, now_ms())
+    record = record_of(inputs.MemoryWrite, await fields_of(request), token, now_ms())
     return await _ask(gate_of(request), record, token, wait)
 
 
 @router.post("/v1/memory/{revision:path}/sharing", openapi_extra=described(SharingBody))
 async def sharing(request: Request, token: Agent, revision: str, wait: Wait = None) -> Response:
     """Ask a memory's author to share it; answered by `SharingOffered` or `CommandRefused`."""
-    record = record_of(inputs.SharingRequested, await _fields(request), token, now_ms(), revision=revision)
+    record = record_of(inputs.SharingRequested, await fields_of(request), token, now_ms(), revision=revision)
     return await _ask(gate_of(request), record, token, wait)
 
 
@@ -81,24 +80,13 @@ async def answers(request: Request, token: Agent, receipt: str, kind: Kind, name
     gate = gate_of(request)
     asked = gate.asking.again(Key(token.tenant, kind, name), receipt, token)
     if "text/event-stream" in request.headers.get("accept", ""):
-        return StreamingResponse(_events(gate, asked, request), media_type="text/event-stream", headers=_NOT_KEPT)
-    return _answered(asked, await gate.asking.answer(asked, _patience(gate, wait)))
-
-
-_NOT_KEPT = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
-
-
-async def _fields(request: Request) -> dict[str, Any]:
-    limits = gate_of(request).limits
-    return await read_json(request, limits.body, limits.body_patience)
-
-
-def _patience(gate: Gate, wait: float | None) -> float:
-    return gate.limits.wait if wait is None else min(wait, gate.limits.longest_wait)
+        headers = {"X-Accel-Buffering": "no", **NOT_KEPT}
+        return StreamingResponse(_events(gate, asked, request), media_type="text/event-stream", headers=headers)
+    return _answered(asked, await gate.asking.answer(asked, gate.patience(wait)))
 
 
 async def _ask(gate: Gate, record: Record, token: Token, wait: float | None) -> Response:
-    patience = _patience(gate, wait)
+    patience = gate.patience(wait)
     asked = await gate.asking.put(record, token, gate.limits.wait)
     if asked is None:
         raise Problem(
@@ -112,15 +100,11 @@ async def _ask(gate: Gate, record: Record, token: Token, wait: float | None) -> 
 def _answered(asked: Asked, record: Record | None) -> Response:
     """200 with the final answer; else 202 with what is known so far and the place to ask again."""
     if record is not None and asked.entry.final is not None:
-        return _json(told(record), HTTPStatus.OK, _NOT_KEPT)
+        return json_response(told(record))
     place = f"/v1/answers/{asked.receipt}/{asked.key.kind}/{quote(asked.key.id, safe='')}"
     verdict = record.verdict if isinstance(record, TurnDecided) else "waiting"
     body = {"status": verdict, "decided": None if record is None else told(record), "place": place}
-    return _json(body, HTTPStatus.ACCEPTED, {"Location": place, **_NOT_KEPT})
-
-
-def _json(body: dict[str, Any], status: HTTPStatus, headers: dict[str, str]) -> Response:
-    return Response(canonical(body), status, headers, "application/json")
+    return json_response(body, HTTPStatus.ACCEPTED, {"Location": place})
 
 
 async def _events(gate: Gate, asked: Asked, request: Request) -> AsyncIterator[bytes]:

@@ -14,9 +14,11 @@ from pydantic.json_schema import models_json_schema
 from starlette.requests import Request
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from turngate.gateway import agents
+from turngate.gateway import agents, connectors, executors
 from turngate.gateway.guard import Gate
 from turngate.gateway.problems import Problem, answer_problems, answered
+
+_BODIES = (*agents.BODIES, *connectors.BODIES, *executors.BODIES)
 
 log = logging.getLogger(__name__)
 
@@ -25,7 +27,8 @@ def application(gate: Gate) -> ASGIApp:
     """The gateway as an ASGI application."""
     app = FastAPI(title="Turngate", version=version("turngate"), docs_url=None, redoc_url=None)
     app.state.gate = gate
-    app.include_router(agents.router)
+    for part in (agents, connectors, executors):
+        app.include_router(part.router)
     answer_problems(app)
     app.add_exception_handler(RequestValidationError, _invalid)
     _describe(app)
@@ -47,7 +50,7 @@ def _describe(app: FastAPI) -> None:
         if app.openapi_schema is None:
             schema = made()
             _, forms = models_json_schema(
-                [(form, "validation") for form in agents.BODIES], ref_template="#/components/schemas/{model}"
+                [(form, "validation") for form in _BODIES], ref_template="#/components/schemas/{model}"
             )
             schema.setdefault("components", {}).setdefault("schemas", {}).update(forms["$defs"])
             app.openapi_schema = schema

@@ -11,14 +11,17 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from turngate.gateway.identity import Key, answers, asked, content
-from turngate.schemas.inputs import ContextRequested, Record
+from turngate.schemas.inputs import AccountProven, ActionApproved, ContextRequested, Record
 from turngate.schemas.outputs import ContextDecided, TurnAuthorized, TurnDecided, Verdict
 from turngate.schemas.shapes import Code
 
 #: Verdicts after which another follows (R-TURN-9).
 _WAITING = frozenset({Verdict.HOLD, Verdict.ASK})
+#: Requests that are kept, since an answer or a later request is compared with them; of others a digest is enough.
+_KEPT = (ContextRequested, AccountProven, ActionApproved)
 #: Entries that are looked at for their age with each one that is made.
 _SWEPT = 2
 
@@ -45,6 +48,13 @@ class Entry:
         return None if isinstance(last, TurnDecided) and last.verdict in _WAITING else last
 
 
+class LetOut(NamedTuple):
+    """A turn that was authorized."""
+
+    agent: str
+    room: str
+
+
 class Book:
     """Requests and answers of the last `keep` seconds. For one event loop."""
 
@@ -52,7 +62,7 @@ class Book:
         self._keep = keep
         self._clock = clock
         self._entries: OrderedDict[Key, Entry] = OrderedDict()
-        self._let_out: OrderedDict[tuple[str, str], tuple[float, TurnAuthorized]] = OrderedDict()
+        self._let_out: OrderedDict[tuple[str, str], tuple[float, LetOut]] = OrderedDict()
 
     def __len__(self) -> int:
         return len(self._entries)
@@ -62,15 +72,16 @@ class Book:
         entry = self._entries.get(key)
         return None if entry is None or entry.content is None else entry
 
-    def let_out(self, tenant: str, turn: str) -> TurnAuthorized | None:
-        """What was authorized of a turn."""
+    def let_out(self, tenant: str, turn: str) -> LetOut | None:
+        """Whose turn it was, and for which room, if it was authorized."""
         found = self._let_out.get((tenant, turn))
         return None if found is None else found[1]
 
     def learn(self, record: Record) -> None:
         """Take notice of a record that is on the log; again, it changes nothing."""
         if isinstance(record, TurnAuthorized):
-            self._let_out.setdefault((record.tenant, record.turn), (self._clock(), record))
+            let_out = LetOut(record.agent, record.room)
+            self._let_out.setdefault((record.tenant, record.turn), (self._clock(), let_out))
         elif (key := asked(record)) is not None:
             self._requested(key, record)
         elif (key := answers(record)) is not None and not _conflict(record):
@@ -80,8 +91,7 @@ class Book:
         entry = self._entry(key)
         if entry.content is None:
             entry.content = content(record)
-            # Of a request only what its answer is compared with is kept.
-            entry.request = record if isinstance(record, ContextRequested) else None
+            entry.request = record if isinstance(record, _KEPT) else None
             early, entry.answers = entry.answers, []
             for answer in early:
                 self._answered(key, answer)

@@ -5,17 +5,21 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from http import HTTPStatus
-from typing import Any
+from typing import Annotated, Any
 
-from fastapi import Request, Response
+from fastapi import Query, Request, Response
 from fastapi.routing import APIRoute
 from limits import RateLimitItemPerSecond
 from limits.aio.storage import MemoryStorage
 from limits.aio.strategies import FixedWindowRateLimiter
 
 from turngate.gateway.asking import Asking, now_ms
+from turngate.gateway.bodies import read_json
 from turngate.gateway.problems import Problem
+from turngate.gateway.refreshes import Refreshes
 from turngate.gateway.tokens import Scope, Token, Tokens, presented
+
+Wait = Annotated[float | None, Query(ge=0, description="Seconds to wait for an answer, at most.")]
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,12 +47,17 @@ class Gate:
     asking: Asking
     tokens: Tokens
     limits: Limits = field(default_factory=Limits)
+    refreshes: Refreshes = field(default_factory=Refreshes)
     _limiter: FixedWindowRateLimiter = field(init=False, repr=False)
     _rate: RateLimitItemPerSecond = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         self._limiter = FixedWindowRateLimiter(MemoryStorage())
         self._rate = RateLimitItemPerSecond(self.limits.rate)
+
+    def patience(self, wait: float | None) -> float:
+        """Seconds for which an answer is waited for, where a request asked for so many."""
+        return self.limits.wait if wait is None else min(wait, self.limits.longest_wait)
 
     def token_of(self, request: Request) -> Token:
         """The live token of a request. Raises `Problem`, the same whatever is wrong with it."""
@@ -104,6 +113,12 @@ def scoped(scope: Scope) -> Callable[[Request], Token]:
         return token
 
     return token_with
+
+
+async def fields_of(request: Request) -> dict[str, Any]:
+    """The JSON object of a request's body. Raises `Problem` where that is none, or too large, or too slow."""
+    limits = gate_of(request).limits
+    return await read_json(request, limits.body, limits.body_patience)
 
 
 def described(*forms: type[Any]) -> dict[str, Any]:

@@ -24,6 +24,8 @@ class Kind(StrEnum):
     REVOCATION = "revocations"
     APPROVAL = "approvals"
     WITHDRAWAL = "withdrawals"
+    CLAIM = "claims"
+    DELIVERY = "deliveries"
 
 
 class Key(NamedTuple):
@@ -34,7 +36,8 @@ class Key(NamedTuple):
     id: str
 
 
-_ASKED: Mapping[type[Record], tuple[Kind, Callable[[Any], str]]] = {
+_Of = Mapping[type[Record], tuple[Kind, Callable[[Any], str]]]
+_ASKED: _Of = {
     inputs.ContextRequested: (Kind.CONTEXT, lambda r: r.request),
     inputs.TurnDrafted: (Kind.DRAFT, lambda r: r.turn),
     inputs.MemoryWrite: (Kind.MEMORY, lambda r: r.write),
@@ -46,7 +49,7 @@ _ASKED: Mapping[type[Record], tuple[Kind, Callable[[Any], str]]] = {
     inputs.ActionApproved: (Kind.APPROVAL, lambda r: r.approval),
     inputs.ApprovalWithdrawn: (Kind.WITHDRAWAL, lambda r: r.approval),
 }
-_ANSWERS: Mapping[type[Record], tuple[Kind, Callable[[Any], str]]] = {
+_ANSWERS: _Of = {
     outputs.ContextDecided: (Kind.CONTEXT, lambda r: r.request),
     outputs.TurnDecided: (Kind.DRAFT, lambda r: r.turn),
     outputs.RevisionRecorded: (Kind.MEMORY, lambda r: r.write),
@@ -57,7 +60,13 @@ _ANSWERS: Mapping[type[Record], tuple[Kind, Callable[[Any], str]]] = {
 
 
 def asked(record: Record) -> Key | None:
-    """What a request is known by; None for one that has no id of its own and may come any number of times."""
+    """What a request is known by; None for one that has no id of its own and may come any number of times.
+
+    A delivery that is uncertain claims the turn, and one that says more comes after it (R-ACT-4, R-DLV-2).
+    """
+    if isinstance(record, inputs.TurnDelivered):
+        claim = record.status is inputs.DeliveryStatus.UNCERTAIN
+        return Key(record.tenant, Kind.CLAIM if claim else Kind.DELIVERY, record.turn)
     return _key(_ASKED, record)
 
 
@@ -66,7 +75,7 @@ def answers(record: Record) -> Key | None:
     return _key(_ANSWERS, record)
 
 
-def _key(of: Mapping[type[Record], tuple[Kind, Callable[[Any], str]]], record: Record) -> Key | None:
+def _key(of: _Of, record: Record) -> Key | None:
     known = of.get(type(record))
     return None if known is None else Key(record.tenant, known[0], known[1](record))
 

@@ -16,6 +16,8 @@ from turngate.gateway.asking import Asking, now_ms
 from turngate.gateway.book import Book
 from turngate.gateway.guard import Gate, Limits
 from turngate.gateway.tokens import Tokens
+from turngate.schemas.inputs import Record
+from turngate.schemas.outputs import RefreshRequested
 from turngate.streams.feed import Feed
 
 #: What the book is made of: requests that have ids, and answers.
@@ -26,10 +28,12 @@ TOPICS = (
     "memory-writes",
     "turn-drafts",
     "approvals",
+    "deliveries",
     "memory-revisions",
     "grants",
     "turn-verdicts",
     "outbound",
+    "refresh-requests",
 )
 #: Seconds for which requests are known by their ids, so that each is answered as it was before.
 KEEP = 86_400.0
@@ -60,11 +64,11 @@ class Gateway:
         self._feed = feed
         self._keep = keep
         self.book = Book(keep)
-        gate = Gate(Asking(feed, self.book), tokens, Limits() if limits is None else limits)
+        self._gate = Gate(Asking(feed, self.book), tokens, Limits() if limits is None else limits)
         self._socket = socket.create_server(place, backlog=2048, family=_family(place[0]))
         self._server = _Server(
             uvicorn.Config(
-                application(gate),
+                application(self._gate),
                 log_config=None,
                 access_log=False,
                 server_header=False,
@@ -108,9 +112,15 @@ class Gateway:
     async def _follow(self, topic: str, began: int, read: asyncio.Event) -> None:
         """In the log's order, which says what came first; what is read twice changes nothing."""
         async for record in self._feed.follow(topic, began - int(self._keep * 1000), forever=False):
-            self.book.learn(record)
+            self._learn(record)
         read.set()
         async for record in self._feed.follow(topic, began - _SKEW):
+            self._learn(record)
+
+    def _learn(self, record: Record) -> None:
+        if isinstance(record, RefreshRequested):
+            self._gate.refreshes.learn(record)
+        else:
             self.book.learn(record)
 
 

@@ -26,6 +26,8 @@ from turngate.streams.local_log import LocalLog
 
 ROOM, ALEX = "slack:T1/D1", "slack:T1/UALEX"
 TRIGGER = f"message:{ROOM}/1"
+#: Waits for nothing.
+AT_ONCE = {"wait": 0}
 AGENTS: dict[str, Any] = {
     "mesh": {"accounts": ["slack:T1/UBOT"]},
     "scout": {"accounts": ["slack:T1/USCOUT"]},
