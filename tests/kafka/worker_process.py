@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import argparse
 import logging
+from functools import partial
 
 from tests.kafka.chained import Chained
 from turngate.processors.engine import Engine
+from turngate.processors.keys import NO_KEYS, TEST_KEYS
 from turngate.streams.kafka.owner import Names
 from turngate.streams.kafka.service import WorkerOptions
 from turngate.streams.kafka.settings import KafkaSettings
@@ -25,6 +27,7 @@ def main() -> None:
     parser.add_argument("--instance", default=None)
     parser.add_argument("--pause", type=float, default=0.0)
     parser.add_argument("--decide", action="store_true")
+    parser.add_argument("--keys", action="store_true", help="with `--decide`: the published test key")
     given = parser.parse_args()
     Chained.pause = given.pause
     options = WorkerOptions(
@@ -35,7 +38,8 @@ def main() -> None:
         report_every=2.0,
     )
     log_to_stderr(logging.INFO)
-    run_worker(KafkaSettings.read(given.bootstrap), None, options, Engine.restore if given.decide else Chained.restore)
+    decide = partial(Engine.restore, keys=TEST_KEYS if given.keys else NO_KEYS)
+    run_worker(KafkaSettings.read(given.bootstrap), None, options, decide if given.decide else Chained.restore)
 
 
 if __name__ == "__main__":
