@@ -26,16 +26,40 @@ class LocalFeed:
         self._codec = Codec()
         self._runtime = LocalRuntime(log, self._codec, keys=keys)
         self._followers: list[tuple[str, asyncio.Queue[Message]]] = []
+        self._waiting: list[tuple[list[Message], asyncio.Future[None]]] = []
 
     async def append(self, records: Sequence[Record]) -> None:
-        """Append records, apply them, and tell those who follow of them and of what came of them."""
-        fed = [(topic_of(type(r).__name__, {"by": None}), r.tenant.encode(), self._codec.encode(r)) for r in records]
-        now = _now()
-        outputs: list[Message] = []
-        for topic, key, value in fed:
-            outputs += self._runtime.feed(topic, key, value, now)
-        outputs += self._runtime.flush()
-        self._tell([Message(topic, 0, -1, now, key, value) for topic, key, value in fed] + outputs)
+        """Append records, apply them, and tell those who follow of them and of what came of them.
+
+        What is appended in one turn of the event loop is one commit: it is synced to the disk once, however many wait.
+        """
+        loop, now = asyncio.get_running_loop(), _now()
+        fed = [
+            Message(topic_of(type(r).__name__, {"by": None}), 0, -1, now, r.tenant.encode(), self._codec.encode(r))
+            for r in records
+        ]
+        done: asyncio.Future[None] = loop.create_future()
+        self._waiting.append((fed, done))
+        if len(self._waiting) == 1:
+            loop.call_soon(self._write)
+        await done
+
+    def _write(self) -> None:
+        """Write what waits, in the order in which it came; where that fails, all who wait are told so."""
+        waiting, self._waiting = self._waiting, []
+        fed = [message for messages, _ in waiting for message in messages]
+        error: Exception | None = None
+        try:
+            outputs: list[Message] = []
+            for message in fed:
+                outputs += self._runtime.feed(message.topic, message.key, message.value, message.timestamp)
+            outputs += self._runtime.flush()
+            self._tell(fed + outputs)
+        except Exception as raised:  # it is whoever appends that has to know
+            error = raised
+        for _, done in waiting:
+            if not done.done():
+                done.set_result(None) if error is None else done.set_exception(error)
 
     async def follow(self, topic: str, since: int, *, forever: bool = True) -> AsyncIterator[Record]:
         """The records of a topic."""

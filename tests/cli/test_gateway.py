@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import httpx2
 
-from tests.cli.conftest import INSTALLED, MESSAGE, POLICY, Turngate, listing, written
-from tests.cli.slack_commands import Running
+from tests.cli.conftest import MESSAGE, POLICY, Turngate, listing, written
+from tests.gateway.processes import running
 from turngate.cli.files import now
 
 DRAFT = {"turn": "t1", "room": "slack:T1/D1", "trigger": "message:slack:T1/D1/1", "renderings": [{"text": "hello"}]}
@@ -29,21 +25,6 @@ def a_token(turngate: Turngate, folder: Path) -> tuple[Path, str]:
     file = folder / "tokens.json"
     options = ("--tenant", "acme", "--agent", "mesh", "--scope", "agent", "--tokens-file", file)
     return file, turngate("token", "create", *options).stdout.strip()
-
-
-@contextmanager
-def running(folder: Path, *command: object) -> Iterator[tuple[Running, str]]:
-    """A command until the end of the block, and where it answers."""
-    said = folder / f"{command[0]}.said"
-    with (
-        said.open("wb") as out,
-        subprocess.Popen([str(INSTALLED), *map(str, command)], stderr=out, env=os.environ) as process,
-    ):
-        run = Running(process, said)
-        try:
-            yield run, "http://" + run.until(r"listening on (\S+)")[1]
-        finally:
-            process.kill()
 
 
 def ask(url: str, token: str, body: dict[str, Any]) -> httpx2.Response:
