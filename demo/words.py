@@ -67,6 +67,7 @@ WORDS: MappingProxyType[Code, str] = MappingProxyType(
         Code.DECISION_ERROR: "deciding it failed",
         Code.BARRIER_LATE: "the log could not be read up to date in time",
         Code.PAUSED: "an operator has stopped the agent",
+        Code.UNDRAFTED_CALL: "a tool was called that nobody had authorized",
         Code.INVALID: "the record is not valid",
         Code.POLICY_INVALID: "the policy document is not valid",
         Code.REVISION_EXISTS: "this revision exists already",

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from pyroaring import BitMap
 
-from turngate.schemas.canonical import digest
+from turngate.schemas.digests import audience_digest
 from turngate.schemas.shapes import Audience, Scope
 
 PUBLIC = Audience.model_construct(scope=Scope.PUBLIC, workspaces=(), readers=(), guests=(), memberships={})
@@ -36,11 +36,6 @@ def listed(
         guests=tuple(sorted(marked)),
         memberships={r: tuple(sorted(set(further[r]))) for r in sorted(further)},
     )
-
-
-def audience_digest(audience: Audience) -> str:
-    """SHA-256 of the audience's canonical JSON: its address."""
-    return digest(audience.model_dump(mode="json"))
 
 
 @dataclass(frozen=True, slots=True)

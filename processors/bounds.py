@@ -12,7 +12,6 @@ from turngate.processors.audience import Keyed, Sets, keyed, listed, namespace
 from turngate.processors.ledger import Ledger
 from turngate.processors.policy import Effective
 from turngate.processors.rows import Event, Listing, Room, RoomLog, Roster
-from turngate.schemas.canonical import digest
 from turngate.schemas.shapes import Audience, MemberKind, RoomKind, Visibility
 
 
@@ -62,9 +61,9 @@ class Bounds:
         if not self._new:
             return self.listed.keyed
         base = self.listed.keyed
-        key = digest([base.key, [[j.reader, j.guest, list(j.full)] for j in self._new]])
-        self._sets.extend(base, key, [j.reader for j in self._new])
-        return Keyed(with_joiners(base.audience, self._new), key)
+        made = keyed(with_joiners(base.audience, self._new))
+        self._sets.extend(base, made.key, [j.reader for j in self._new])
+        return made
 
     def cover(self, joiner: Joiner) -> bool:
         """Whether both bounds have this account already, as what it joins as."""

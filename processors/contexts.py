@@ -11,6 +11,7 @@ from turngate.processors.permits import Destination, Judged, destination, judge,
 from turngate.processors.rows import Context, Waiting, WaitKind
 from turngate.processors.sources import source
 from turngate.processors.taint import arm, of_refs
+from turngate.processors.tracing import trace_context
 from turngate.processors.turns import asked
 from turngate.schemas.canonical import digest
 from turngate.schemas.inputs import ContextRequested
@@ -48,7 +49,7 @@ def _again(ledger: Ledger, record: ContextRequested, known: Context, content: st
     if known.content not in (None, content) and content not in known.conflicts:
         row = replace(known, conflicts=(*known.conflicts, content))
         ledger.tables.contexts.put((ledger.tenant, record.request), row)
-        _emit(ledger, record, (), _nothing(record, Code.TURN_CONFLICT), None)
+        _emit(ledger, record, (), _nothing(record, Code.TURN_CONFLICT), None, content)
 
 
 def waiting_request(ledger: Ledger, waiting: Waiting) -> ContextRequested:
@@ -64,11 +65,12 @@ def answer(ledger: Ledger, record: ContextRequested, to: Destination | None) -> 
     if not named(ledger, record.agent, record.room):
         withhold(ledger, record, Code.AGENT_UNKNOWN)
         return
-    hearer = to or nowhere(ledger, record.agent, record.room)
+    hearer = ledger.hearer = to or nowhere(ledger, record.agent, record.room)
+    ledger.found = {}  # a decision changes no source
     permitted: list[Permitted] = []
     withheld: list[Withheld] = []
     for ref in dict.fromkeys(record.candidates):
-        judged = judge(ledger, ref, hearer)
+        judged = ledger.compared[ref] = judge(ledger, ref, hearer)
         if judged.codes:
             withheld.append(Withheld(ref=ref, reasons=tuple(reasons(ref, judged, None))))
         else:
@@ -106,7 +108,7 @@ def withhold(ledger: Ledger, record: ContextRequested, code: Code) -> None:
 
 def context_failed(ledger: Ledger, record: ContextRequested) -> None:
     """An error inside a context decision: nothing is handed over, and nothing is changed (R-RUN-6)."""
-    _emit(ledger, record, (), _nothing(record, Code.DECISION_ERROR), None)
+    _emit(ledger, record, (), _nothing(record, Code.DECISION_ERROR), None, "")
 
 
 def _nothing(record: ContextRequested, code: Code) -> tuple[Withheld, ...]:
@@ -125,7 +127,7 @@ def _answered(
     key = (ledger.tenant, record.request)
     row = replace(ledger.tables.contexts.rows[key], seen=ledger.now, permitted=refs, waiting=None)
     ledger.tables.contexts.put(key, row)
-    _emit(ledger, record, permitted, withheld, questions)
+    _emit(ledger, record, permitted, withheld, questions, row.content or "")
 
 
 def _emit(
@@ -134,15 +136,16 @@ def _emit(
     permitted: tuple[Permitted, ...],
     withheld: tuple[Withheld, ...],
     questions: tuple[str, ...] | None,
+    content: str,
 ) -> None:
-    ledger.emit(
-        ContextDecided(
-            tenant=ledger.tenant,
-            at=ledger.now,
-            request=record.request,
-            turn=record.turn,
-            permitted=permitted,
-            withheld=withheld,
-            questions=questions,
-        )
+    decided = ContextDecided(
+        tenant=ledger.tenant,
+        at=ledger.now,
+        request=record.request,
+        turn=record.turn,
+        permitted=permitted,
+        withheld=withheld,
+        questions=questions,
     )
+    ledger.emit(decided)
+    trace_context(ledger, record, decided, content)

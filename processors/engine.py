@@ -37,7 +37,7 @@ class Engine:
     """
 
     #: Grows by one with every change after which the same log may lead to other decisions or other state.
-    version = "4"
+    version = "5"
     #: Whether a record can be written; whoever writes what comes of this engine says so.
     fits: Callable[[Record], bool]
 

@@ -18,7 +18,7 @@ from turngate.schemas.canonical import digest
 from turngate.schemas.inputs import DeliveryStatus, TurnDelivered, TurnDrafted
 from turngate.schemas.outputs import Because, Verdict
 from turngate.schemas.policy import Then
-from turngate.schemas.shapes import Code, Reason
+from turngate.schemas.shapes import Action, Code, Reason
 
 
 def turn_drafted(ledger: Ledger, draft: TurnDrafted, *, late: bool = False) -> Waiting | None:
@@ -216,9 +216,9 @@ def _downgrade(
     if notice is None or not draft.renderings:
         drop(ledger, draft, row, against)
         return None
-    _finish(ledger, draft, row, against, authorized=draft.room, tried=Tried(()))
-    decision = decide(ledger, draft, Verdict.DOWNGRADE, against)
-    authorize(ledger, draft, notice, to, (), until, decision, action=None)
+    nothing = Tried(())
+    _finish(ledger, draft, row, against, authorized=draft.room, tried=nothing)
+    authorize(ledger, draft, Verdict.DOWNGRADE, nothing, notice, to, until, action=None, against=against)
     return None
 
 
@@ -257,21 +257,10 @@ def _let_out(
     until: list[int | None],
 ) -> None:
     limits = [t for t in until if t is not None] + ends(ledger, tried.grants, tried.proofs) + list(tried.until)
-    _finish(ledger, draft, row, [], authorized=draft.room, tried=tried)
-    decision = decide(ledger, draft, verdict, [], provenance=tried.refs, leaves=tried.leaves, rendering=number)
-    authorize(
-        ledger,
-        draft,
-        None if number is None else draft.renderings[number].text,
-        to,
-        tried.refs,
-        min(limits, default=None),
-        decision,
-        action=draft.action,
-        own_words=tried.own_words,
-        grants=tried.grants,
-        proofs=tried.proofs,
-    )
+    _finish(ledger, draft, row, [], authorized=draft.room, tried=tried, action=draft.action)
+    text = None if number is None else draft.renderings[number].text
+    ends_at = min(limits, default=None)
+    authorize(ledger, draft, verdict, tried, text, to, ends_at, action=draft.action, rendering=number)
 
 
 def drop(ledger: Ledger, draft: TurnDrafted, row: Turn, against: list[Reason]) -> None:
@@ -282,7 +271,14 @@ def drop(ledger: Ledger, draft: TurnDrafted, row: Turn, against: list[Reason]) -
 
 
 def _finish(
-    ledger: Ledger, draft: TurnDrafted, row: Turn, against: list[Reason], *, authorized: str | None, tried: Tried
+    ledger: Ledger,
+    draft: TurnDrafted,
+    row: Turn,
+    against: list[Reason],
+    *,
+    authorized: str | None,
+    tried: Tried,
+    action: Action | None = None,
 ) -> None:
     """The final decision of a turn: remember where it was let out to, with the leaves of what was sent (R-AUD-7).
 
@@ -306,6 +302,7 @@ def _finish(
         leaves=tried.leaves,
         approvals=tried.approvals,
         claims=tried.claims,
+        operation=None if action is None else action.operation,
     )
     put_turn(ledger, draft.turn, done)
     close(ledger, draft)

@@ -18,6 +18,7 @@ from turngate.processors.rows import Waiting, WaitKind
 from turngate.processors.sharing import command_in, consumed, handled, offer_ran_out, requested
 from turngate.processors.taint import arm, of_refs
 from turngate.processors.turns import result_came
+from turngate.processors.undrafted import undrafted
 from turngate.schemas import inputs
 from turngate.schemas.catalog import INPUT_TOPICS, OPERATOR_TOPICS
 from turngate.schemas.inputs import Record
@@ -48,7 +49,7 @@ def handle(ledger: Ledger, record: Record, topic: str, *, late: bool) -> Waiting
             deleted(ledger, record)
         case inputs.ToolReturned():
             if returned(ledger, record):
-                result_came(ledger, record)
+                undrafted(ledger, record, result_came(ledger, record))
                 armed = of_refs(ledger, record.agent, record.room, [tool_ref(record.call)])[0]
                 arm(ledger, record.agent, record.room, record.thread, armed)
         case inputs.AccountProven():

@@ -40,6 +40,7 @@ class Caches:
     bits: Recent[tuple[str, str], Any] = field(default_factory=lambda: Recent(20_000))
     via: Recent[tuple[str, str], str] = field(default_factory=lambda: Recent(50_000))
     shapes: Recent[str, Leaf] = field(default_factory=lambda: Recent(2_000))
+    traced: Recent[tuple[str, tuple[str, ...]], tuple[Any, Any]] = field(default_factory=lambda: Recent(5_000))
     listed: Recent[tuple[str, str], tuple[Any, Any, Any]] = field(default_factory=lambda: Recent(2_000))
     bounds: Recent[tuple[str, str], tuple[Any, Any, Any, Any]] = field(default_factory=lambda: Recent(2_000))
     codes: Recent[CodesKey, tuple[tuple[Code, ...], bool]] = field(default_factory=lambda: Recent(100_000))
@@ -65,7 +66,7 @@ class Ledger:
         self.arrival = arrival
         self.as_of = as_of
         self.keys = keys
-        self._key = (caches.tenant,)
+        self.key = (caches.tenant,)
         self._policies: dict[str | None, Effective] = {}
         self._published: object = _NOT_READ  # the row that the policies in force were worked out of
         self._only: Effective | None = None
@@ -74,6 +75,12 @@ class Ledger:
         self.exposure: dict[str, Any] = {}
         #: The same of refs: what was found of each, by ref and agent. None while sources may change.
         self.found: dict[tuple[str, str], Any] | None = None
+        #: What a decision's trace is made of: the room as it was last looked up, who was to hear, what each ref came
+        #: to, and which revisions the turn wrote itself.
+        self.stood: Any = None
+        self.hearer: Any = None
+        self.compared: dict[str, Any] = {}
+        self.exempt: Any = None
 
     def emit(self, record: Record) -> None:
         """Add an output record."""
@@ -97,7 +104,7 @@ class Ledger:
 
     def policy(self, room: str | None) -> Effective:
         """The policy in force for a room; without one, or for a room that has not started, the latest alone."""
-        row = self.tables.policies.get(self._key)
+        row = self.tables.policies.get(self.key)
         if row is not self._published:
             self._published = row
             self._policies.clear()
@@ -123,7 +130,7 @@ class Ledger:
         return found
 
     def _documents(self) -> tuple[tuple[int, str], ...]:
-        row: Policies | None = self.tables.policies.get(self._key)
+        row: Policies | None = self.tables.policies.get(self.key)
         return () if row is None else row.documents
 
     def _parsed(self, document: str) -> Policy:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from turngate.processors.audience import UNKNOWN
+from turngate.processors.audience import KEYED_UNKNOWN, UNKNOWN
 from turngate.processors.bounds import Standing, standing
 from turngate.processors.identity import continuity, expiry, lapsed
 from turngate.processors.ledger import Ledger
@@ -16,8 +16,10 @@ from turngate.schemas.policy import OpenRooms
 from turngate.schemas.shapes import Audience, Code, Reason, Scope
 
 #: The key of the destination that is not known: nothing but public evidence goes there.
-NOWHERE = "unknown"
+NOWHERE = KEYED_UNKNOWN.key
 _NOTHING: tuple[tuple[Code, ...], bool] = ((), False)
+#: What the help for a leaf depends on besides the destination: its one reader, and what it was seen via.
+_Asked = tuple[str | None, str | None]
 
 
 class Destination(NamedTuple):
@@ -38,7 +40,7 @@ class Destination(NamedTuple):
 
 def destination(ledger: Ledger, agent: str, room: str) -> tuple[Destination | None, tuple[Code, ...], Standing]:
     """The destination if it is known and fresh, else None with the codes that say why (R-TURN-2)."""
-    now = standing(ledger, agent, room)
+    now = ledger.stood = standing(ledger, agent, room)
     limit = ledger.policy(room).settings.freshness.destination
     codes: tuple[Code, ...]
     if now.bounds is not None and now.listing is not None and _credible(now.bounds.upper.audience):
@@ -55,7 +57,8 @@ def destination(ledger: Ledger, agent: str, room: str) -> tuple[Destination | No
 
 def nowhere(ledger: Ledger, agent: str, room: str) -> Destination:
     """The destination as unknown (R-TURN-6); in an open room its own words may still be said, if the policy says so."""
-    own = ledger.policy(room).settings.open_rooms is OpenRooms.OWN_WORDS and standing(ledger, agent, room).open
+    now = ledger.stood = standing(ledger, agent, room)
+    own = ledger.policy(room).settings.open_rooms is OpenRooms.OWN_WORDS and now.open
     return Destination(agent, room, UNKNOWN, NOWHERE, own_words=own)
 
 
@@ -64,14 +67,28 @@ def _credible(audience: Audience) -> bool:
     return bool(audience.readers) or bool(audience.workspaces)
 
 
+class Outcome(NamedTuple):
+    """Leaves that are not permitted as they are, and what they all came to: codes against them, or what had to help."""
+
+    leaves: tuple[str, ...]
+    codes: tuple[Code, ...]
+    own_words: bool
+    grant: str | None = None
+    proofs: tuple[str, ...] = ()
+
+
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """What a ref came to: the codes against it, and what had to help: R-AUD-10, grants, proofs."""
+    """What a ref came to: the codes against it, and what had to help: R-AUD-10, grants, proofs.
+
+    `others`: its leaves but those that are permitted as they are.
+    """
 
     codes: tuple[Code, ...] = ()
     own_words: bool = False
     grants: tuple[str, ...] = ()
     proofs: tuple[str, ...] = ()
+    others: tuple[Outcome, ...] = ()
 
 
 #: The destination may hear it, and nothing had to help.
@@ -101,13 +118,17 @@ def _judge(ledger: Ledger, found: Source, to: Destination) -> Judged:
     elif not found.leaves:
         codes[Code.SOURCE_UNKNOWN] = None
     own_words = False
-    help_of: dict[tuple[str | None, str | None], Help] = {}
+    help_of: dict[_Asked, Help] = {}
+    alike: dict[tuple[tuple[Code, ...], bool, _Asked | None], list[str]] = {}
     known, asker = ledger.caches.codes, _asker(to)  # a leaf and an audience never change
     for key in found.leaves:
         against = known.get((key, asker))
         if against is None:
             against = known[key, asker] = leaf_codes(ledger, key, to)
+        if against is _NOTHING:
+            continue
         own_words = own_words or against[1]
+        asked: _Asked | None = None
         for code in against[0]:
             if code is Code.AUDIENCE_NOT_SUBSET:
                 leaf = ledger.leaf(key)
@@ -116,10 +137,23 @@ def _judge(ledger: Ledger, found: Source, to: Destination) -> Judged:
                     help_of[asked] = _help(ledger, to, *asked, found.revision)
             else:
                 codes[code] = None
+        alike.setdefault((*against, asked), []).append(key)
     codes |= {help.against: None for help in help_of.values() if help.against is not None}
     grants = dict.fromkeys(help.grant for help in help_of.values() if help.grant is not None)
     proofs = dict.fromkeys(proof for help in help_of.values() for proof in help.proofs)
-    return Judged(tuple(codes), own_words, tuple(grants), tuple(proofs))
+    others = tuple(
+        _outcome(tuple(leaves), of, own, None if asked is None else help_of[asked])
+        for (of, own, asked), leaves in alike.items()
+    )
+    return Judged(tuple(codes), own_words, tuple(grants), tuple(proofs), others)
+
+
+def _outcome(leaves: tuple[str, ...], codes: tuple[Code, ...], own_words: bool, help: Help | None) -> Outcome:
+    """What some leaves came to, once it is known what helps them."""
+    if help is None:
+        return Outcome(leaves, codes, own_words)
+    instead = (help.against if code is Code.AUDIENCE_NOT_SUBSET else code for code in codes)
+    return Outcome(leaves, tuple(code for code in instead if code is not None), own_words, help.grant, help.proofs)
 
 
 def _asker(to: Destination) -> tuple[str, str, str, bool]:

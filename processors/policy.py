@@ -6,7 +6,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from turngate.processors.audience import UNKNOWN, Sets, audience_digest, intersection, listed, says_all
+from turngate.processors.audience import UNKNOWN, Sets, intersection, listed, says_all
+from turngate.schemas.digests import audience_digest
 from turngate.schemas.policy import (
     Access,
     Adapter,

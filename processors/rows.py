@@ -364,7 +364,7 @@ class Turn:
     `seen`: when it was first heard of; `arrived`: when its draft came. `authorized`: the room it was let out to, with
     the refs and the leaves of what was sent (R-AUD-7). `waiting` is the draft while it is held or asks; `asks` what it
     asks for. `approvals` let it out; `claims` are the skills and keys that it holds (R-ACT-4); `delivered`: what the
-    sink said first.
+    sink said first. `operation`: that of its action, where it was let out, and `called` the first call of it.
     """
 
     agent: str | None = None
@@ -384,6 +384,8 @@ class Turn:
     approvals: tuple[str, ...] = ()
     claims: tuple[tuple[str, str], ...] = ()
     delivered: DeliveryStatus | None = None
+    operation: str | None = None
+    called: str | None = None
 
 
 class WaitKind(StrEnum):
@@ -412,6 +414,14 @@ class Waiting:
     subject: str
     agent: str
     room: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """The last link of a tenant's chain of traces: how many there are, and its digest."""
+
+    number: int
+    digest: str
 
 
 @dataclass(frozen=True, slots=True)

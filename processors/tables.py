@@ -16,6 +16,7 @@ from turngate.processors.rows import (
     Evidence,
     Flag,
     Grant,
+    Head,
     LeafRow,
     Memory,
     Offer,
@@ -133,6 +134,8 @@ class Tables:
         self.reads_in: Table[int] = make("reads_in", int)
         #: (tenant, room, place from 0)
         self.read_by: Table[ReadBy] = make("read_by", ReadBy)
+        #: (tenant,): the last link of its chain of traces
+        self.heads: Table[Head] = make("heads", Head)
         #: (tenant, agent, room or empty)
         self.paused: Table[Flag] = make("paused", Flag)
 

@@ -95,11 +95,11 @@ def attempt(
 
 
 def _audience(ledger: Ledger, draft: TurnDrafted, refs: list[str], to: Destination, tried: Tried) -> None:
-    exempt = _exempt(ledger, draft)
+    exempt = ledger.exempt = _exempt(ledger, draft)
     grants: set[str] = set()
     proofs: set[str] = set()
     for ref in refs:
-        judged = judge(ledger, ref, to, exempt)
+        judged = ledger.compared[ref] = judge(ledger, ref, to, exempt)
         if judged is PERMITTED:
             continue
         tried.reasons += reasons(ref, judged, draft.trigger)
@@ -182,6 +182,7 @@ def _would_cover(draft: TurnDrafted, text: str | None, asked: list[Reason]) -> t
 
 def best(ledger: Ledger, draft: TurnDrafted, row: Turn, to: Destination) -> tuple[int | None, Tried] | list[Reason]:
     """The first way that passes, else the first that asks, with its number; else all that is against all of them."""
+    ledger.hearer = to
     bits = bits_of(ledger, draft, row)
     asking: tuple[int | None, Tried] | None = None
     against: list[Reason] = []

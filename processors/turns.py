@@ -41,16 +41,21 @@ def asked(ledger: Ledger, record: ContextRequested) -> None:
         ledger.tables.open_turns.put(key, OpenTurns((*open_turns, record.turn)))
 
 
-def result_came(ledger: Ledger, record: ToolReturned) -> None:
-    """A tool's result belongs to the turn that it or its request names, or else to every one that is open there."""
+def result_came(ledger: Ledger, record: ToolReturned) -> list[str]:
+    """A tool's result belongs to the turn that it or its request names, or else to every one that is open there.
+
+    These turns.
+    """
     turns = [] if record.turn is None else [record.turn]
     context = None if record.request is None else ledger.tables.contexts.get((ledger.tenant, record.request))
     if context is not None and context.turn not in turns:
         turns.append(context.turn)
     if record.request is not None and context is None:
         _came_early(ledger, record.request, record.call)
-    for turn in turns or _open(ledger, _conversation(ledger, record.agent, record.room, record.thread)):
+    turns = turns or list(_open(ledger, _conversation(ledger, record.agent, record.room, record.thread)))
+    for turn in turns:
         put_turn(ledger, turn, _with_results(turn_of(ledger, turn), (record.call,), record.request))
+    return turns
 
 
 def _came_early(ledger: Ledger, request: str, call: str) -> None:

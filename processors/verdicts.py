@@ -1,4 +1,4 @@
-"""Decides how a decision is written down: `TurnDecided` and `TurnAuthorized` (contract section 4)."""
+"""Decides how a decision is written down: `TurnDecided`, `TurnAuthorized` and their trace (contract section 4)."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ from turngate.processors.audience import PUBLIC, UNKNOWN
 from turngate.processors.ledger import Ledger
 from turngate.processors.permits import Destination
 from turngate.processors.sources import as_seen
+from turngate.processors.tracing import trace_turn
+from turngate.processors.trial import Tried
 from turngate.schemas.canonical import digest
 from turngate.schemas.inputs import TurnDrafted
 from turngate.schemas.outputs import TurnAuthorized, TurnDecided, Verdict
@@ -19,12 +21,65 @@ def decide(
     against: list[Reason],
     *,
     provenance: tuple[str, ...] = (),
+    content: str | None = None,
+    fingerprint: str | None = None,
+) -> None:
+    """Emit `TurnDecided` of a draft of which nothing is let out, or not yet, and its trace."""
+    decided = _decided(ledger, draft, verdict, against, provenance, content=content, fingerprint=fingerprint)
+    ledger.emit(decided)
+    trace_turn(ledger, draft, decided, None)
+
+
+def authorize(
+    ledger: Ledger,
+    draft: TurnDrafted,
+    verdict: Verdict,
+    tried: Tried,
+    text: str | None,
+    to: Destination,
+    valid_until: int | None,
+    *,
+    action: Action | None,
+    rendering: int | None = None,
+    against: list[Reason] | None = None,
+) -> None:
+    """Emit `TurnDecided`, `TurnAuthorized` (exactly these bytes, to no more than these readers), and their trace."""
+    decided = _decided(ledger, draft, verdict, against or [], tried.refs, leaves=tried.leaves, rendering=rendering)
+    authorized = TurnAuthorized(
+        tenant=ledger.tenant,
+        at=ledger.now,
+        turn=draft.turn,
+        agent=draft.agent,
+        room=draft.room,
+        thread=draft.thread,
+        broadcast=draft.broadcast,
+        text=text,
+        action=action,
+        destination=_heard_by(to, tried.own_words),
+        provenance=tried.refs,
+        grants=tried.grants,
+        proofs=tried.proofs,
+        valid_until=valid_until,
+        decision=decided.decision,
+    )
+    ledger.emit(decided)
+    ledger.emit(authorized)
+    trace_turn(ledger, draft, decided, authorized)
+
+
+def _decided(
+    ledger: Ledger,
+    draft: TurnDrafted,
+    verdict: Verdict,
+    against: list[Reason],
+    provenance: tuple[str, ...],
+    *,
     leaves: tuple[str, ...] | None = None,
     rendering: int | None = None,
     content: str | None = None,
     fingerprint: str | None = None,
-) -> str:
-    """Emit `TurnDecided`; returns the decision's id, SHA-256 of the turn and its content.
+) -> TurnDecided:
+    """The decision; its id is SHA-256 of the turn and its content.
 
     `leaves`, sorted, are those of the provenance, looked up where they are not given; their digest is that of their
     digests (`docs/decisions.md`).
@@ -34,61 +89,21 @@ def decide(
         content = None if row is None else row.content
     if leaves is None:
         leaves = tuple(sorted(as_seen(ledger, provenance, draft.agent, keep=False)))
-    decision = digest({"turn": draft.turn, "content": content})
-    ledger.emit(
-        TurnDecided(
-            tenant=ledger.tenant,
-            at=ledger.now,
-            turn=draft.turn,
-            agent=draft.agent,
-            room=draft.room,
-            verdict=verdict,
-            rendering=rendering,
-            reasons=tuple({(r.code, r.ref): r for r in against}.values()),
-            fingerprint=fingerprint,
-            provenance=provenance,
-            leaves_digest=digest(list(leaves)),
-            as_of=ledger.as_of(),
-            policy=ledger.policy(draft.room).label,
-            decision=decision,
-        )
-    )
-    return decision
-
-
-def authorize(
-    ledger: Ledger,
-    draft: TurnDrafted,
-    text: str | None,
-    to: Destination,
-    provenance: tuple[str, ...],
-    valid_until: int | None,
-    decision: str,
-    *,
-    action: Action | None,
-    own_words: bool = False,
-    grants: tuple[str, ...] = (),
-    proofs: tuple[str, ...] = (),
-) -> None:
-    """Emit `TurnAuthorized`: exactly these bytes, to no more than these readers."""
-    ledger.emit(
-        TurnAuthorized(
-            tenant=ledger.tenant,
-            at=ledger.now,
-            turn=draft.turn,
-            agent=draft.agent,
-            room=draft.room,
-            thread=draft.thread,
-            broadcast=draft.broadcast,
-            text=text,
-            action=action,
-            destination=_heard_by(to, own_words),
-            provenance=provenance,
-            grants=grants,
-            proofs=proofs,
-            valid_until=valid_until,
-            decision=decision,
-        )
+    return TurnDecided(
+        tenant=ledger.tenant,
+        at=ledger.now,
+        turn=draft.turn,
+        agent=draft.agent,
+        room=draft.room,
+        verdict=verdict,
+        rendering=rendering,
+        reasons=tuple({(r.code, r.ref): r for r in against}.values()),
+        fingerprint=fingerprint,
+        provenance=provenance,
+        leaves_digest=digest(list(leaves)),
+        as_of=ledger.as_of(),
+        policy=ledger.policy(draft.room).label,
+        decision=digest({"turn": draft.turn, "content": content}),
     )
 
 

@@ -93,13 +93,33 @@ class Withheld(Shape):
     reasons: tuple[Reason, ...] = ()
 
 
+class TracedOutcome(Shape):
+    """Leaves of a ref within whose own audiences not every reader of the destination lies, and what they came to.
+
+    `codes` are against them; where there are none, it was permitted all the same: by `own_words` of an open room
+    (R-AUD-10), a `grant` (R-GRT-7) or two `proofs` (R-IDN-2).
+    """
+
+    leaves: tuple[str, ...] = ()
+    codes: tuple[str, ...] = ()
+    own_words: bool = False
+    grant: Id | None = None
+    proofs: tuple[Id, ...] = ()
+
+
 class TracedRef(Shape):
-    """One compared ref in the audit trace: ids and digests only."""
+    """One compared ref in the audit trace: ids and digests only.
+
+    `leaves` are those that the destination may hear as they are, `others` the rest; `reasons` are about this ref, so
+    they do not name it. `unlisted`: how many leaves more there were than a trace lists.
+    """
 
     ref: Ref
     leaves: tuple[str, ...] = ()
     permitted: bool = False
     reasons: tuple[Reason, ...] = ()
+    others: tuple[TracedOutcome, ...] = ()
+    unlisted: int = 0
 
 
 class RefreshRequested(Record):
@@ -233,7 +253,16 @@ class TurnAuthorized(Record):
 
 
 class DecisionTraced(Record):
-    """The full trace of a decision for operators: ids and digests, no text; a hash chain per tenant by `previous`."""
+    """The full trace of a decision for operators: ids and digests, no text, no value; a hash chain for each tenant.
+
+    `previous` is the digest of the tenant's trace before this one, whose `number` is one less; `decided` is that of the
+    `TurnDecided` or `ContextDecided`, `authorized` that of the `TurnAuthorized` (`schemas.digests` says what they
+    cover). `destination` is the digest of the audience that it was decided against. `lower`, `upper` (digests),
+    `listing` (refreshes) and `listed_at` are what was known of the room; null and empty where nothing was, or where it
+    was not looked at. `unlisted`: how many refs more were compared than a trace lists.
+
+    One with a `call` is of no decision: `reasons` say what is reported of that tool call (`undrafted_call`).
+    """
 
     decision: str
     turn: Id | None = None
@@ -243,6 +272,21 @@ class DecisionTraced(Record):
     refs: tuple[TracedRef, ...] = ()
     as_of: tuple[Position, ...] = ()
     previous: str | None = None
+    number: int = 0
+    agent: Id | None = None
+    room: RoomId | None = None
+    call: Id | None = None
+    reasons: tuple[Reason, ...] = ()
+    rendering: int | None = None
+    lower: str | None = None
+    upper: str | None = None
+    listing: tuple[Id, ...] = ()
+    listed_at: Millis | None = None
+    grants: tuple[Id, ...] = ()
+    proofs: tuple[Id, ...] = ()
+    unlisted: int = 0
+    decided: str | None = None
+    authorized: str | None = None
 
 
 class RoomForgotten(Record):

@@ -157,6 +157,7 @@ class Code(StrEnum):
     DECISION_ERROR = "decision_error"
     BARRIER_LATE = "barrier_late"
     PAUSED = "paused"
+    UNDRAFTED_CALL = "undrafted_call"
     INVALID = "invalid"
     POLICY_INVALID = "policy_invalid"
     REVISION_EXISTS = "revision_exists"

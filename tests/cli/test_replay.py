@@ -37,7 +37,8 @@ def changed(path: Path, topic: str, offset: int, **fields: object) -> None:
 def test_nothing_differs(turngate: Turngate, log: Path) -> None:
     with LocalLog(log, read_only=True) as there:
         count = sum(
-            there.end(topic, 0) for topic in ("refresh-requests", "source-evidence", "turn-verdicts", "outbound")
+            there.end(topic, 0)
+            for topic in ("refresh-requests", "source-evidence", "turn-verdicts", "outbound", "audit")
         )
     result = turngate("replay", "--log", log)
     assert (result.exit_code, result.stdout, result.stderr) == (0, f"{count} decisions, 0 differ\n", "")

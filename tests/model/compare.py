@@ -78,7 +78,7 @@ def rows(record: Record) -> list[Out]:  # one line for each record, but for cont
             heard = who(record.destination) if listed else record.destination.scope.value
             helped = (frozenset(record.provenance), frozenset(record.grants), frozenset(record.proofs))
             return [("TurnAuthorized", record.turn, record.text, heard, *helped, record.valid_until)]
-        case outputs.RefreshRequested():
+        case outputs.RefreshRequested() | outputs.DecisionTraced():
             return []
         case _:
             raise AssertionError(f"the model says nothing of {type(record).__name__}")

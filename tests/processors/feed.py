@@ -9,7 +9,7 @@ from turngate.processors.engine import Engine
 from turngate.schemas import inputs
 from turngate.schemas.catalog import topic_of
 from turngate.schemas.inputs import Change, Record
-from turngate.schemas.outputs import TurnAuthorized, TurnDecided, Verdict
+from turngate.schemas.outputs import DecisionTraced, TurnAuthorized, TurnDecided, Verdict
 from turngate.schemas.shapes import AuthorKind, Member, MemberKind, Position, Rendering, RoomInfo
 
 EPOCH = 1_767_225_600_000
@@ -119,6 +119,11 @@ def verdicts(out: list[Record]) -> list[tuple[str, str]]:
 def codes(out: list[Record]) -> set[str]:
     """The codes of all decisions of turns in these records."""
     return {reason.code for r in out if isinstance(r, TurnDecided) for reason in r.reasons}
+
+
+def untraced(out: list[Record]) -> list[Record]:
+    """All of these records but the traces of decisions, which name what came before them."""
+    return [r for r in out if not isinstance(r, DecisionTraced)]
 
 
 def authorized(out: list[Record]) -> list[TurnAuthorized]:

@@ -9,8 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.processors.feed import ALEX, C1, GUEST, KIM, Feed, verdicts
-from turngate.processors.audience import Sets, audience_digest, listed
+from turngate.processors.audience import Sets, listed
 from turngate.processors.policy import MEETS, effective, meet, tool_terms
+from turngate.schemas.digests import audience_digest
 from turngate.schemas.policy import Mode, OpenRooms, Part, Policy, RecentRead, Skill, SkillParam, Then, Tool
 from turngate.schemas.shapes import Audience
 

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.processors.feed import POLICY
+from tests.processors.feed import POLICY, untraced
 from tests.processors.streams import Player, Sent, Share, Step, examples, placed, sent, steps, with_ticks
 from turngate.schemas import inputs
 from turngate.schemas.inputs import Record
@@ -34,8 +34,8 @@ def drafted(stream: list[Sent]) -> int:
 
 
 def plain(outputs: list[list[Record]]) -> list[list[dict[str, object]]]:
-    """Everything but where on the topics it was decided."""
-    return [[r.model_dump(mode="json", exclude={"as_of"}) for r in out] for out in outputs]
+    """Everything but where on the topics it was decided, and the traces, in whose chain that is."""
+    return [[r.model_dump(mode="json", exclude={"as_of"}) for r in untraced(out)] for out in outputs]
 
 
 #: Policies under which much is forgotten while a stream goes on, or everything at once.

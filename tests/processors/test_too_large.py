@@ -25,10 +25,12 @@ def few(record: Record) -> bool:
 
 
 def after(feed: Feed, then: Callable[[Feed], list[Record]]) -> list[Record]:
-    """What comes of a step that leaves no state but the clock's."""
+    """What comes of a step that leaves no state but the clock's and its place in the chain of decisions."""
 
     def rows() -> dict[str, object]:
-        return {name: dict(table.rows) for name, table in feed.engine.state.tables.items() if name != "clock"}
+        return {
+            name: dict(table.rows) for name, table in feed.engine.state.tables.items() if name not in ("clock", "heads")
+        }
 
     before = rows()
     out = then(feed)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.processors.feed import ALEX, C1, D1, KIM, MORGAN, Feed, codes, ready, ref, verdicts
+from tests.processors.feed import ALEX, C1, D1, KIM, MORGAN, Feed, codes, ready, ref, untraced, verdicts
 from turngate.schemas.inputs import MessageDeleted
 from turngate.schemas.outputs import EvidenceRecorded, TurnDecided
 from turngate.schemas.shapes import AuthorKind, Rendering
@@ -90,7 +90,7 @@ def test_a_result_told_again_changes_nothing_even_under_another_policy() -> None
     feed.policy("version: 1\nagents: {mesh: {}}\n", 2)
     assert feed.tool(C1, "c", at=feed.now) == []
     assert verdicts(feed.draft(C1, "t2", exposed=("tool:c",))) == [("t2", "deliver")]
-    (decided, _) = feed.draft(C1, "t1")
+    decided = feed.draft(C1, "t1")[0]
     assert isinstance(decided, TurnDecided)
     assert decided.provenance == ()  # t1 was opened after the result, and has nothing to do with it
 
@@ -127,7 +127,7 @@ def test_turns_that_ended_elsewhere_are_not_kept_open() -> None:  # R-EVI-2
 def test_a_secret_that_is_a_matter_of_health_too_is_redacted() -> None:  # R-EGR-4
     feed = ready(C1, [ALEX])
     feed.tool(C1, "c", fields=({"name": "pin", "value": "1", "class": "secret", "health": True},))
-    (decided,) = feed.context(C1, "r", "t1", candidates=("tool:c",))
+    (decided,) = untraced(feed.context(C1, "r", "t1", candidates=("tool:c",)))
     assert decided.permitted[0].redact == ("pin",)  # type: ignore[attr-defined]
     assert codes(feed.draft(C1, "t1")) == set()  # nothing of it is kept, so it is not looked for inside the house
 

@@ -43,7 +43,7 @@ IN_WORDS = {
 def test_the_parser_has_found_the_whole_contract() -> None:
     assert len(FIELDS) == 37
     assert len(contract_text.shapes()) == 10
-    assert len(contract_text.codes()) == 66
+    assert len(contract_text.codes()) == 67
 
 
 def test_each_topic_carries_the_contracts_records_in_its_order() -> None:
