@@ -17,8 +17,9 @@ COMPILE := $(BIN)/uv pip compile pyproject.toml --universal --python-version 3.1
 demo: $(BASE)
 	@$(BIN)/turngate demo
 
+# Two at a time, each with servers of its own: most tests wait for a broker. A file's tests stay together.
 test: lint
-	$(BIN)/pytest
+	$(BIN)/pytest --numprocesses 2 --dist loadfile
 
 bench: $(READY)
 	$(BIN)/python -m benchmarks.engine
