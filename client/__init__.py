@@ -12,6 +12,7 @@
 from turngate.client.context import Context
 from turngate.client.gate import Gate, Mode
 from turngate.client.http import connect
+from turngate.client.inference import Inference
 from turngate.client.transport import Transport, Unreachable
 from turngate.client.turn import Remembered, Turn
 from turngate.client.verdict import Verdict
@@ -25,6 +26,7 @@ __all__ = [
     "Field",
     "FieldClass",
     "Gate",
+    "Inference",
     "Mode",
     "Origin",
     "Param",

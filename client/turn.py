@@ -175,6 +175,8 @@ class Turn:
 
         `memory`: which; None: a new one. `amends`: the revision that it replaces. `restrict`: to this room.
         """
+        if not self._contexts:
+            await self.context(())  # without an answered context request its evidence would be unknown (R-EVI-2)
         memory = _new() if memory is None else memory
         revision = f"{memory}@{_new()}"
         op = WriteOp.CREATE if amends is None else WriteOp.AMEND

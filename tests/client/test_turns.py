@@ -90,8 +90,7 @@ async def test_a_memory_is_heard_where_its_sources_may_be(office: Office) -> Non
     private = await office.said(DIRECT, "I fly on the 14th")
     async with office.gate() as gate:
         async with gate.turn(room=DIRECT, trigger=private) as turn:
-            await turn.context([private])
-            kept = await turn.remember("Alex flies on the 14th")
+            kept = await turn.remember("Alex flies on the 14th")  # also where nobody asked for context before
             acknowledged = await turn.say("noted")
         memory = f"revision:{kept.revision}"
         async with gate.turn(room=GENERAL) as turn:
@@ -146,9 +145,7 @@ async def test_what_is_said_about_health_lies_on_no_topic(office: Office) -> Non
         await turn.say("have a look at your file")
     assert (refused.revision, codes(refused.reasons)) == (None, {Code.HEALTH_NOT_RETAINED})
     lying = [r for topic in ("tool-results", "memory-writes", "turn-drafts") for r in await office.place.records(topic)]
-    assert {type(r).__name__ for r in lying} == {"ToolReturned", "MemoryWrite", "ContextRequested", "TurnDrafted"} - {
-        "ContextRequested"
-    }
+    assert {type(r).__name__ for r in lying} == {"ToolReturned", "MemoryWrite", "ContextRequested", "TurnDrafted"}
     assert not [r for r in lying if b"penicillin" in Codec().encode(r)]
 
 
