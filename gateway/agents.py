@@ -22,6 +22,7 @@ from turngate.schemas import inputs
 from turngate.schemas.canonical import canonical
 from turngate.schemas.inputs import Record
 from turngate.schemas.outputs import TurnDecided
+from turngate.schemas.shapes import RoomId
 
 router = APIRouter(route_class=Guarded, tags=["agents"])
 
@@ -72,6 +73,13 @@ async def sharing(request: Request, token: Agent, revision: str, wait: Wait = No
     """Ask a memory's author to share it; answered by `SharingOffered` or `CommandRefused`."""
     record = record_of(inputs.SharingRequested, await fields_of(request), token, now_ms(), revision=revision)
     return await _ask(gate_of(request), record, token, wait)
+
+
+@router.get("/v1/tools/{server:path}")
+async def tools(request: Request, token: Agent, server: str, room: RoomId) -> Response:
+    """What the policy says of a tool server in a room: classes, masks, operations. For whoever calls its tools."""
+    terms = gate_of(request).policies.terms(token.tenant, room, server)
+    return json_response(terms.model_dump(mode="json"))
 
 
 @router.get("/v1/answers/{receipt}/{kind}/{name:path}")

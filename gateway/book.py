@@ -49,10 +49,11 @@ class Entry:
 
 
 class LetOut(NamedTuple):
-    """A turn that was authorized."""
+    """A turn that was authorized; `until`: milliseconds, None: no end."""
 
     agent: str
     room: str
+    until: int | None
 
 
 class Book:
@@ -73,14 +74,14 @@ class Book:
         return None if entry is None or entry.content is None else entry
 
     def let_out(self, tenant: str, turn: str) -> LetOut | None:
-        """Whose turn it was, and for which room, if it was authorized."""
+        """Whose turn it was, for which room and until when, if it was authorized."""
         found = self._let_out.get((tenant, turn))
         return None if found is None else found[1]
 
     def learn(self, record: Record) -> None:
         """Take notice of a record that is on the log; again, it changes nothing."""
         if isinstance(record, TurnAuthorized):
-            let_out = LetOut(record.agent, record.room)
+            let_out = LetOut(record.agent, record.room, record.valid_until)
             self._let_out.setdefault((record.tenant, record.turn), (self._clock(), let_out))
         elif (key := asked(record)) is not None:
             self._requested(key, record)

@@ -38,7 +38,10 @@ async def deliveries(request: Request, token: Executor) -> Response:
     if record.message is not None and not record.message.startswith(f"{record.room}/"):
         raise Problem(HTTPStatus.UNPROCESSABLE_ENTITY, "`message` must lie under its room")
     ended = gate.asking.book.get(Key(token.tenant, Kind.DELIVERY, record.turn))
-    if record.status is DeliveryStatus.UNCERTAIN and ended is not None:
-        raise Problem(HTTPStatus.CONFLICT, "it is known already what became of this turn")
+    if record.status is DeliveryStatus.UNCERTAIN:
+        if ended is not None:
+            raise Problem(HTTPStatus.CONFLICT, "it is known already what became of this turn")
+        if let_out.until is not None and now_ms() >= let_out.until:  # R-DLV-1, R-ACT-5
+            raise Problem(HTTPStatus.CONFLICT, "it may not be done any more: what permitted it has ended")
     await gate.asking.put(record, token, gate.limits.wait)
     return recorded(record)

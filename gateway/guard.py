@@ -15,6 +15,7 @@ from limits.aio.strategies import FixedWindowRateLimiter
 
 from turngate.gateway.asking import Asking, now_ms
 from turngate.gateway.bodies import read_json
+from turngate.gateway.policies import Policies
 from turngate.gateway.problems import Problem
 from turngate.gateway.refreshes import Refreshes
 from turngate.gateway.tokens import Scope, Token, Tokens, presented
@@ -48,6 +49,7 @@ class Gate:
     tokens: Tokens
     limits: Limits = field(default_factory=Limits)
     refreshes: Refreshes = field(default_factory=Refreshes)
+    policies: Policies = field(default_factory=Policies)
     _limiter: FixedWindowRateLimiter = field(init=False, repr=False)
     _rate: RateLimitItemPerSecond = field(init=False, repr=False)
 

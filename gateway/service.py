@@ -16,12 +16,15 @@ from turngate.gateway.asking import Asking, now_ms
 from turngate.gateway.book import Book
 from turngate.gateway.guard import Gate, Limits
 from turngate.gateway.tokens import Tokens
-from turngate.schemas.inputs import Record
-from turngate.schemas.outputs import RefreshRequested
+from turngate.schemas.inputs import PolicyPublished, Record
+from turngate.schemas.outputs import RefreshRequested, TurnDecided
 from turngate.streams.feed import Feed
 
-#: What the book is made of: requests that have ids, and answers.
+#: Of which everything counts, however old.
+_POLICIES = "policies"
+#: What the book is made of, requests that have ids and answers; and the policies.
 TOPICS = (
+    _POLICIES,
     "membership-refreshes",
     "identity-proofs",
     "tool-results",
@@ -111,7 +114,8 @@ class Gateway:
 
     async def _follow(self, topic: str, began: int, read: asyncio.Event) -> None:
         """In the log's order, which says what came first; what is read twice changes nothing."""
-        async for record in self._feed.follow(topic, began - int(self._keep * 1000), forever=False):
+        since = 0 if topic == _POLICIES else began - int(self._keep * 1000)
+        async for record in self._feed.follow(topic, since, forever=False):
             self._learn(record)
         read.set()
         async for record in self._feed.follow(topic, began - _SKEW):
@@ -120,8 +124,10 @@ class Gateway:
     def _learn(self, record: Record) -> None:
         if isinstance(record, RefreshRequested):
             self._gate.refreshes.learn(record)
-        else:
-            self.book.learn(record)
+            return
+        if isinstance(record, PolicyPublished | TurnDecided):
+            self._gate.policies.learn(record)
+        self.book.learn(record)
 
 
 def _family(host: str) -> socket.AddressFamily:

@@ -234,6 +234,7 @@ WALKS: Mapping[type[Part], dict[str, Walk | None]] = {
 _DIFFERING_ADAPTERS = _met(lambda a, b: a if a is b else Adapter.LEGACY)
 _EITHER = _met(lambda a, b: a or b)
 _EACH = _met(lambda a, b: a and b)
+_EITHER_NAMES = _met(lambda a, b: (*a, *b))
 _NAMED_BY_BOTH = _met(lambda a, b: tuple(x for x in a if x in b))
 
 #: What a change of each other field does. Tools and skills have no meet, since every version of them is asked; theirs
@@ -248,7 +249,8 @@ JUDGES: Mapping[type[Part], Mapping[str, Judge]] = {
         "restrict": _demand,
         "private": _EITHER,
         "untrusted": _EITHER,
-        "mask": _met(lambda a, b: (*a, *b)),
+        "mask": _EITHER_NAMES,
+        "health": _EITHER_NAMES,
     },
     Skill: {"operation": _both, "unique": _demand, "valid_for": _limit, "approval": _demand},
     SkillParam: {

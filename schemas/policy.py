@@ -121,7 +121,11 @@ class Evidence(Part):
 
 
 class Tool(Part):
-    """What a tool's results are. `audience` absent: unknown; `result`: as each names, within `within`."""
+    """What a tool's results are. `audience` absent: unknown; `result`: as each names, within `within`.
+
+    `fields`: JSON path (RFC 9535) to class; `mask`: classes that no model sees; `health`: JSON paths of what is about
+    somebody's health. Whoever writes `ToolReturned` goes by these three; the engine does not look at them.
+    """
 
     adapter: Adapter = Adapter.MCP
     audience: Audience | Literal["result"] | None = None
@@ -131,6 +135,7 @@ class Tool(Part):
     untrusted: bool = False
     fields: dict[str, FieldClass] = {}
     mask: tuple[FieldClass, ...] = ()
+    health: tuple[str, ...] = ()
 
 
 class Operation(Part):

@@ -68,6 +68,7 @@ STRICTER: dict[str, tuple[Any, Any]] = {
     "Tool.adapter": ("mcp", "legacy"),
     "Tool.audience": ("public", {"workspace": T1}),
     "Tool.fields": ({}, {"$.iban": "secret"}),
+    "Tool.health": ([], ["$.diagnosis"]),
     "Tool.mask": ([], ["secret"]),
     "Tool.private": (False, True),
     "Tool.restrict": (None, "slack:T1/C1"),

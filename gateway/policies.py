@@ -1,0 +1,114 @@
+"""Decides what an agent's tool adapter is told of its tenant's policy: of one server, as it holds in one room.
+
+Which version a room started with only the engine knows. It is seen in the decisions for that room; until there is one,
+whatever any version ever masked is masked, so that nothing is loosened before its time (R-POL-1).
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict, defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from typing import TypeVar
+
+from turngate.schemas.inputs import PolicyPublished
+from turngate.schemas.outputs import TurnDecided
+from turngate.schemas.policy import Access, Adapter, Operation, Policy, PolicyInvalid, Skill, Tool, parse_policy
+from turngate.schemas.shapes import FieldClass
+from turngate.schemas.tooling import OperationTerms, ParamTerms, ServerTerms, SkillTerms
+
+#: Rooms whose version is remembered; of the others every version counts.
+ROOMS = 100_000
+_CLASSES = list(FieldClass)  # in the contract's order (section 2)
+T = TypeVar("T")
+
+
+class Policies:
+    """The policies of all tenants, and which version rooms started with. For one event loop."""
+
+    def __init__(self) -> None:
+        self._versions: defaultdict[str, list[Policy]] = defaultdict(list)
+        self._started: OrderedDict[tuple[str, str], int] = OrderedDict()
+
+    def learn(self, record: PolicyPublished | TurnDecided) -> None:
+        """Take notice of a record that is on the log; again, it changes nothing."""
+        if isinstance(record, TurnDecided):
+            self._started[record.tenant, record.room] = int(record.policy.partition("+")[0])
+            self._started.move_to_end((record.tenant, record.room))
+            if len(self._started) > ROOMS:
+                self._started.popitem(last=False)
+            return
+        try:
+            policy = parse_policy(record.document)
+        except PolicyInvalid:  # R-POL-3
+            return
+        known = self._versions[record.tenant]
+        if record.version == str(policy.version) and all(policy.version > one.version for one in known):
+            known.append(policy)
+
+    def terms(self, tenant: str, room: str, server: str) -> ServerTerms:
+        """What holds for a server's results and operations in a room."""
+        versions = self._versions.get(tenant, [])
+        started = self._started.get((tenant, room))
+        if started is None:
+            return _terms(versions, versions[-1:], server)
+        since = [policy for policy in versions if policy.version >= started]
+        return _terms(since, since, server)
+
+
+def _terms(versions: Sequence[Policy], naming: Sequence[Policy], server: str) -> ServerTerms:
+    """The meet of what these versions say. What one of `naming` does not name is not named (R-POL-1)."""
+    tools = _said(versions, naming, lambda policy: policy.tools, server)
+    own = f"{server}."
+    operations = {
+        name.removeprefix(own): _operation(_said(versions, naming, lambda p: p.operations, name))
+        for name in _names(naming, lambda policy: policy.operations)
+        if name.startswith(own)
+    }
+    skills = {name: _skill(_said(versions, naming, _skills, name)) for name in _names(naming, _skills)}
+    return ServerTerms(
+        named=bool(tools),
+        identity=bool(tools) and all(tool.adapter is Adapter.IDENTITY for tool in tools),
+        fields=_fields(tools),
+        mask=tuple(sorted({masked for tool in tools for masked in tool.mask}, key=_CLASSES.index)),
+        health=tuple(sorted({path for tool in tools for path in tool.health})),
+        operations=operations,
+        skills={name: skill for name, skill in skills.items() if skill.operation.startswith(own)},
+    )
+
+
+def _skills(policy: Policy) -> dict[str, Skill]:
+    return policy.skills
+
+
+def _names(naming: Sequence[Policy], of: Callable[[Policy], dict[str, T]]) -> Iterable[str]:
+    """What all of these versions name."""
+    return [name for name in of(naming[-1]) if all(name in of(policy) for policy in naming)] if naming else []
+
+
+def _said(
+    versions: Sequence[Policy], naming: Sequence[Policy], of: Callable[[Policy], dict[str, T]], name: str
+) -> list[T]:
+    """What the versions say of something, the latest last; nothing where it is not named."""
+    if not naming or not all(name in of(policy) for policy in naming):
+        return []
+    return [of(policy)[name] for policy in versions if name in of(policy)]
+
+
+def _fields(tools: Iterable[Tool]) -> dict[str, FieldClass]:
+    found: dict[str, FieldClass] = {}
+    for path, given in (pair for tool in tools for pair in tool.fields.items()):
+        found[path] = max(found.get(path, given), given, key=_CLASSES.index)
+    return found
+
+
+def _operation(said: Sequence[Operation]) -> OperationTerms:
+    return OperationTerms(
+        access=Access.WRITE if any(one.access is Access.WRITE for one in said) else Access.READ,
+        internal=all(one.audience == "internal" for one in said),
+    )
+
+
+def _skill(said: Sequence[Skill]) -> SkillTerms:
+    """As the latest has it: the engine holds a draft against every version."""
+    params = {n: ParamTerms(set_by=p.set_by, optional=p.optional) for n, p in said[-1].params.items()}
+    return SkillTerms(operation=said[-1].operation, params=params)

@@ -1,0 +1,52 @@
+"""Decides what a tool's adapter is told of the policy: how to classify what a server returns, and what to ask for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from pydantic import BaseModel, ConfigDict
+
+from turngate.schemas.policy import Access
+from turngate.schemas.shapes import FieldClass, Id, Origin
+
+
+class _Terms(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+
+class OperationTerms(_Terms):
+    """An operation that the policy names; only an internal read is done without asking (R-TNT-7, R-TNT-8)."""
+
+    access: Access = Access.WRITE
+    internal: bool = False
+
+
+class ParamTerms(_Terms):
+    """A parameter of a skill: who may set it, and whether it may be missing."""
+
+    set_by: tuple[Origin, ...] = ()
+    optional: bool = False
+
+
+class SkillTerms(_Terms):
+    """A named way to use an operation."""
+
+    operation: Id
+    params: Mapping[Id, ParamTerms] = {}
+
+
+class ServerTerms(_Terms):
+    """What the policy says of one server in one room. An operation that is not here is not named.
+
+    `named`: whether it names the server; else what it returns is private and untrusted (R-AUD-8). `identity`: whether
+    its results prove who somebody is (R-ACT-1). `fields`, `mask` and `health`: see `turngate.schemas.policy.Tool`.
+    `operations` are named as the server names them, without the server's own name.
+    """
+
+    named: bool = False
+    identity: bool = False
+    fields: Mapping[str, FieldClass] = {}
+    mask: tuple[FieldClass, ...] = ()
+    health: tuple[str, ...] = ()
+    operations: Mapping[str, OperationTerms] = {}
+    skills: Mapping[Id, SkillTerms] = {}
