@@ -31,8 +31,10 @@ from turngate.cli.slack_parts import (
 )
 
 if TYPE_CHECKING:
+    from turngate.connectors.slack.api import SlackApi
     from turngate.connectors.slack.installations import Installations
     from turngate.connectors.slack.tokens import Tokens
+    from turngate.sinks.delivery import Patience
     from turngate.streams.local_feed import LocalFeed
     from turngate.streams.local_log import LocalLog
 
@@ -105,18 +107,25 @@ class _Slack:
 
     async def connected(self, log: LocalLog, feed: LocalFeed, stack: contextlib.AsyncExitStack) -> list[Work]:
         """Connected until the stack is left; the work that is to be done."""
-        from turngate.connectors.slack.members import People
-        from turngate.connectors.slack.roster import Roster
-        from turngate.schemas.codec import Codec
-        from turngate.sinks.delivery import now_ms
-        from turngate.sinks.embedded import EmbeddedDelivery
-        from turngate.sinks.slack import SlackConnector
-
         api = await stack.enter_async_context(slack_api_at(self.url))
         await stack.enter_async_context(following(self.tokens, api))
         heard = await stack.enter_async_context(hearing(self.how, feed, api, self.installations, self.tokens))
-        people = People(api)
-        roster = Roster(api, self.installations, feed, people=people)
-        connector = SlackConnector(api, people, self.installations, now_ms)
-        delivery = EmbeddedDelivery(log, Codec(), connector, append=feed.append)
-        return [*heard, roster.run(), delivery.run(feed)]
+        return [*heard, *both_ways(log, feed, api, self.installations)]
+
+
+def both_ways(
+    log: LocalLog, feed: LocalFeed, api: SlackApi, installations: Installations, patience: Patience | None = None
+) -> list[Work]:
+    """Rooms are listed, and what was authorized goes out."""
+    from turngate.connectors.slack.members import People
+    from turngate.connectors.slack.roster import Roster
+    from turngate.schemas.codec import Codec
+    from turngate.sinks.delivery import now_ms
+    from turngate.sinks.embedded import EmbeddedDelivery
+    from turngate.sinks.slack import SlackConnector
+
+    people = People(api)
+    roster = Roster(api, installations, feed, people=people)
+    connector = SlackConnector(api, people, installations, now_ms)
+    delivery = EmbeddedDelivery(log, Codec(), connector, append=feed.append, patience=patience)
+    return [roster.run(), delivery.run(feed)]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 
 from turngate.processors.keys import NO_KEYS, Keys
 from turngate.schemas.catalog import topic_of
@@ -18,12 +18,20 @@ from turngate.streams.log import Message
 EVERY = 1.0
 
 
-class LocalFeed:
-    """An embedded log of one partition, with the engine on it (`streams.feed.Feed`). For one event loop."""
+def _now() -> int:
+    return time.time_ns() // 1_000_000
 
-    def __init__(self, log: LocalLog, keys: Keys = NO_KEYS) -> None:
+
+class LocalFeed:
+    """An embedded log of one partition, with the engine on it (`streams.feed.Feed`). For one event loop.
+
+    `clock`: what time it is, in milliseconds since the epoch; records are stamped by it.
+    """
+
+    def __init__(self, log: LocalLog, keys: Keys = NO_KEYS, clock: Callable[[], int] = _now) -> None:
         self._log = log
         self._codec = Codec()
+        self._clock = clock
         self._runtime = LocalRuntime(log, self._codec, keys=keys)
         self._followers: list[tuple[str, asyncio.Queue[Message]]] = []
         self._waiting: list[tuple[list[Message], asyncio.Future[None]]] = []
@@ -33,7 +41,7 @@ class LocalFeed:
 
         What is appended in one turn of the event loop is one commit: it is synced to the disk once, however many wait.
         """
-        loop, now = asyncio.get_running_loop(), _now()
+        loop, now = asyncio.get_running_loop(), self._clock()
         fed = [
             Message(topic_of(type(r).__name__, {"by": None}), 0, -1, now, r.tenant.encode(), self._codec.encode(r))
             for r in records
@@ -80,7 +88,7 @@ class LocalFeed:
         """Let time pass (R-TIME-3), until cancelled."""
         while True:
             await asyncio.sleep(EVERY)
-            await self.append([Tick(tenant="0", at=_now())])
+            await self.append([Tick(tenant="0", at=self._clock())])
 
     def _tell(self, messages: Iterable[Message]) -> None:
         for message in messages:
@@ -94,7 +102,3 @@ class LocalFeed:
                 yield self._codec.decode(message.value)
             except Undecodable:
                 continue
-
-
-def _now() -> int:
-    return time.time_ns() // 1_000_000

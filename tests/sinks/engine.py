@@ -106,6 +106,21 @@ def shown(post: Any) -> list[str]:
     return [text for text in texts if text != "actions"]
 
 
+def button(post: Any, action: str = APPROVE, user: str = "UALEX", home: Workspace | None = None) -> dict[str, Any]:
+    """What Slack sends when somebody presses a button of a message, to the app in a workspace (None: T1)."""
+    (buttons,) = (block["elements"] for block in post.args["blocks"] if block["type"] == "actions")
+    (value,) = (button["value"] for button in buttons if button["action_id"] == action)
+    app, team = ("A1", "T1") if home is None else (home.app, home.id)
+    return {
+        "type": "block_actions",
+        "api_app_id": app,
+        "user": {"id": user, "team_id": team},
+        "team": {"id": team},
+        "container": {"type": "message", "message_ts": post.ts, "channel_id": post.room},
+        "actions": [{"action_id": action, "block_id": "b", "value": value, "type": "button"}],
+    }
+
+
 def press(
     stage: Stage,
     post: Any,
@@ -114,16 +129,6 @@ def press(
     home: Workspace | None = None,
     **more: Any,
 ) -> Record | None:
-    """What Slack sends when somebody presses a button of a message."""
-    (buttons,) = (block["elements"] for block in post.args["blocks"] if block["type"] == "actions")
-    (value,) = (button["value"] for button in buttons if button["action_id"] == action)
+    """What comes of it."""
     home = stage.acme if home is None else home
-    payload = {
-        "type": "block_actions",
-        "api_app_id": home.app,
-        "user": {"id": user, "team_id": home.id},
-        "team": {"id": home.id},
-        "container": {"type": "message", "message_ts": post.ts, "channel_id": post.room},
-        "actions": [{"action_id": action, "block_id": "b", "value": value, "type": "button"}],
-    } | more
-    return pressed(payload, installed(home), now_ms())
+    return pressed(button(post, action, user, home) | more, installed(home), now_ms())
