@@ -17,8 +17,8 @@ from turngate.cli.progress import progress
 
 if TYPE_CHECKING:
     from turngate.processors.keys import Keys
+    from turngate.processors.trying import Outcome, Tried, Trying
     from turngate.streams.verifying import Checked, Verifying
-    from turngate.streams.what_if import Outcome, Tried, Trying
 
 #: A room, a verdict and what it would be, and a reason with `+` where it comes and `-` where it goes.
 Row = tuple[str, str, str, str]
@@ -28,8 +28,8 @@ def trying(
     policy: Path, tenant: str | None, keys: Keys
 ) -> Callable[[Iterable[tuple[bytes, bytes | None]], str | None], Trying]:
     """What makes engines that try each decision under this policy. Raises `Impossible` for a file that is none."""
+    from turngate.processors.trying import Trying
     from turngate.schemas.policy import PolicyInvalid, parse_policy
-    from turngate.streams.what_if import Trying
 
     try:
         with reading(policy) as file:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import bisect
 from collections.abc import Collection, Iterable
-from functools import cached_property
 from typing import NamedTuple
 
 from turngate.processors.accounts import Joiner, account, covered, same
@@ -22,11 +21,14 @@ class Listed:
         self.audience = audience
         self.readers = frozenset(audience.readers)
         self.guests = frozenset(audience.guests)
+        self._keyed: Keyed | None = None
 
-    @cached_property
+    @property
     def keyed(self) -> Keyed:
         """The audience with its address."""
-        return keyed(self.audience)
+        if self._keyed is None:
+            self._keyed = keyed(self.audience)
+        return self._keyed
 
     def covers(self, joiner: Joiner) -> bool:
         """Whether it has this account already, as what it joins as (R-ROOM-6)."""
@@ -47,19 +49,25 @@ class Bounds:
         self._sets = sets
         #: Somebody has joined since the listing who is not certain to be permitted without that (R-AUD-9).
         self.joined = joined
+        self._lower: Keyed | None = None
+        self._upper: Keyed | None = None
 
-    @cached_property
+    @property
     def lower(self) -> Keyed:
         """Whoever left is certain no more, and who joined is not yet (R-ROOM-4)."""
-        if not self._left.intersection(self.listed.readers):
-            return self.listed.keyed
-        return keyed(without(self.listed.audience, self._left))
+        if self._lower is None:
+            still = not self._left.intersection(self.listed.readers)
+            self._lower = self.listed.keyed if still else keyed(without(self.listed.audience, self._left))
+        return self._lower
 
-    @cached_property
+    @property
     def upper(self) -> Keyed:
         """Whoever joined is possible, and who left still is (R-ROOM-4)."""
-        if not self._new:
-            return self.listed.keyed
+        if self._upper is None:
+            self._upper = self._with_joiners() if self._new else self.listed.keyed
+        return self._upper
+
+    def _with_joiners(self) -> Keyed:
         base = self.listed.keyed
         made = keyed(with_joiners(base.audience, self._new))
         self._sets.extend(base, made.key, [j.reader for j in self._new])

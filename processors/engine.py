@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterable
 from dataclasses import replace
+from typing import ClassVar
 
 from turngate.processors import contexts, gate, handling
 from turngate.processors.agents import pause
@@ -37,7 +38,7 @@ class Engine:
     """
 
     #: Grows by one with every change after which the same log may lead to other decisions or other state.
-    version = "5"
+    version: ClassVar[str] = "5"
     #: Whether a record can be written; whoever writes what comes of this engine says so.
     fits: Callable[[Record], bool]
 

@@ -48,7 +48,7 @@ def _named(ledger: Ledger, record: ErasureCommanded) -> set[str]:
         if over_age(ledger, row.room, row.seen):
             continue
         authors = _authors(ledger, row.leaves) | ({row.author} - {None})
-        if record.room in (row.room, *_rooms(ledger, row.leaves)) or record.reader in authors:
+        if record.room in {row.room, *_rooms(ledger, row.leaves)} or record.reader in authors:
             found.add(ref)
     for (tenant, name), revision in ledger.tables.revisions.rows.items():
         named = (record.room in revision.rooms, record.reader in revision.authors, record.memory == revision.memory)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field, replace
-from typing import Any
+from dataclasses import dataclass, field, fields, replace
+from typing import Any, NamedTuple
 
 from turngate.processors.audience import KEYED_UNKNOWN, Keyed, Sets
 from turngate.processors.keys import Keys
@@ -22,10 +22,18 @@ AsOf = tuple[Position, ...]
 #: Of a leaf's SHA-256. That is enough against accident; of two leaves that share it the second is refused, so that
 #: making some is of no use either.
 LEAF_BYTES = 16
+_LEAF_FIELDS = tuple(field.name for field in fields(LeafRow))
 #: A leaf's id, and a destination's: agent, room, audience's key, whether its own words may be said.
 CodesKey = tuple[str, tuple[str, str, str, bool]]
 #: Stands for a row of policies that was not looked up yet; None is that there is none.
 _NOT_READ = object()
+
+
+class Against(NamedTuple):
+    """The codes against a leaf but for grants and proofs, and whether R-AUD-10 was needed to permit it."""
+
+    codes: tuple[Code, ...] = ()
+    own_words: bool = False
 
 
 @dataclass(slots=True)
@@ -43,7 +51,7 @@ class Caches:
     traced: Recent[tuple[str, tuple[str, ...]], tuple[Any, Any]] = field(default_factory=lambda: Recent(5_000))
     listed: Recent[tuple[str, str], tuple[Any, Any, Any]] = field(default_factory=lambda: Recent(2_000))
     bounds: Recent[tuple[str, str], tuple[Any, Any, Any, Any]] = field(default_factory=lambda: Recent(2_000))
-    codes: Recent[CodesKey, tuple[tuple[Code, ...], bool]] = field(default_factory=lambda: Recent(100_000))
+    codes: Recent[CodesKey, Against] = field(default_factory=lambda: Recent(100_000))
     remembered: dict[str, Any] = field(default_factory=dict)
 
 
@@ -206,7 +214,7 @@ class Ledger:
         """Under what a leaf is, or would be, remembered."""
         key = self.caches.leaves.get(leaf)
         if key is None:
-            whole = digest({name: getattr(leaf, name) for name in LeafRow.__slots__ if name != "each" or leaf.each})
+            whole = digest({name: getattr(leaf, name) for name in _LEAF_FIELDS if name != "each" or leaf.each})
             key = self.caches.leaves[leaf] = whole[: 2 * LEAF_BYTES]
         return key
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from turngate.processors.audience import KEYED_UNKNOWN, UNKNOWN
 from turngate.processors.bounds import Standing, standing
 from turngate.processors.identity import continuity, expiry, lapsed
-from turngate.processors.ledger import Ledger
+from turngate.processors.ledger import Against, Ledger
 from turngate.processors.rows import Grant, LeafRow
 from turngate.processors.sources import NOTHING_EXEMPT, Exempt, Source, absent, source
 from turngate.schemas.outputs import GrantState
@@ -17,7 +17,7 @@ from turngate.schemas.shapes import Audience, Code, Reason, Scope
 
 #: The key of the destination that is not known: nothing but public evidence goes there.
 NOWHERE = KEYED_UNKNOWN.key
-_NOTHING: tuple[tuple[Code, ...], bool] = ((), False)
+_NOTHING = Against()
 #: What the help for a leaf depends on besides the destination: its one reader, and what it was seen via.
 _Asked = tuple[str | None, str | None]
 
@@ -119,7 +119,7 @@ def _judge(ledger: Ledger, found: Source, to: Destination) -> Judged:
         codes[Code.SOURCE_UNKNOWN] = None
     own_words = False
     help_of: dict[_Asked, Help] = {}
-    alike: dict[tuple[tuple[Code, ...], bool, _Asked | None], list[str]] = {}
+    alike: dict[tuple[Against, _Asked | None], list[str]] = {}
     known, asker = ledger.caches.codes, _asker(to)  # a leaf and an audience never change
     for key in found.leaves:
         against = known.get((key, asker))
@@ -127,9 +127,9 @@ def _judge(ledger: Ledger, found: Source, to: Destination) -> Judged:
             against = known[key, asker] = leaf_codes(ledger, key, to)
         if against is _NOTHING:
             continue
-        own_words = own_words or against[1]
+        own_words = own_words or against.own_words
         asked: _Asked | None = None
-        for code in against[0]:
+        for code in against.codes:
             if code is Code.AUDIENCE_NOT_SUBSET:
                 leaf = ledger.leaf(key)
                 asked = (_alone(ledger.audience(leaf.audience)), leaf.via)
@@ -137,19 +137,20 @@ def _judge(ledger: Ledger, found: Source, to: Destination) -> Judged:
                     help_of[asked] = _help(ledger, to, *asked, found.revision)
             else:
                 codes[code] = None
-        alike.setdefault((*against, asked), []).append(key)
+        alike.setdefault((against, asked), []).append(key)
     codes |= {help.against: None for help in help_of.values() if help.against is not None}
     grants = dict.fromkeys(help.grant for help in help_of.values() if help.grant is not None)
     proofs = dict.fromkeys(proof for help in help_of.values() for proof in help.proofs)
     others = tuple(
-        _outcome(tuple(leaves), of, own, None if asked is None else help_of[asked])
-        for (of, own, asked), leaves in alike.items()
+        _outcome(tuple(leaves), against, None if asked is None else help_of[asked])
+        for (against, asked), leaves in alike.items()
     )
     return Judged(tuple(codes), own_words, tuple(grants), tuple(proofs), others)
 
 
-def _outcome(leaves: tuple[str, ...], codes: tuple[Code, ...], own_words: bool, help: Help | None) -> Outcome:
+def _outcome(leaves: tuple[str, ...], against: Against, help: Help | None) -> Outcome:
     """What some leaves came to, once it is known what helps them."""
+    codes, own_words = against
     if help is None:
         return Outcome(leaves, codes, own_words)
     instead = (help.against if code is Code.AUDIENCE_NOT_SUBSET else code for code in codes)
@@ -161,8 +162,8 @@ def _asker(to: Destination) -> tuple[str, str, str, bool]:
     return to.agent, to.room, to.key, to.own_words
 
 
-def leaf_codes(ledger: Ledger, key: str, to: Destination) -> tuple[tuple[Code, ...], bool]:
-    """The codes against one leaf but for grants and proofs, and whether R-AUD-10 was needed to permit it (R-AUD-2)."""
+def leaf_codes(ledger: Ledger, key: str, to: Destination) -> Against:
+    """What is against one leaf (R-AUD-2)."""
     leaf = ledger.leaf(key)
     codes: list[Code] = []
     if leaf.agent != to.agent:
@@ -177,7 +178,7 @@ def leaf_codes(ledger: Ledger, key: str, to: Destination) -> tuple[tuple[Code, .
             codes.append(Code.SOURCE_UNKNOWN)
     elif not all(_within(ledger, to, key) for key in (leaf.audience, *leaf.each)):
         codes.append(Code.AUDIENCE_NOT_SUBSET)
-    return (tuple(codes), own) if codes or own else _NOTHING
+    return Against(tuple(codes), own) if codes or own else _NOTHING
 
 
 def _within(ledger: Ledger, to: Destination, key: str) -> bool:

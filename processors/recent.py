@@ -19,5 +19,5 @@ class Recent(dict[K, V]):
     def __setitem__(self, key: K, value: V) -> None:
         if len(self) >= self._most and key not in self:
             for old in list(islice(self, self._most // 2)):
-                del self[old]
+                self.pop(old)
         super().__setitem__(key, value)

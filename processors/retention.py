@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 from turngate.processors.ledger import Ledger
 from turngate.processors.readings import forget
-from turngate.processors.rows import Evidence, Started
+from turngate.processors.rows import Started
 from turngate.processors.shelves import Shelf
 from turngate.processors.state import Key, Table
 from turngate.processors.tables import Tables
@@ -153,7 +153,7 @@ class Ages:
             if age is not None and row is not None and (before is None or age(before) != age(row)):
                 entry = (age(row), key)
                 heapq.heappush(self._heaps[name], entry)
-                if self._heaps[name][0] is entry:
+                if self._heaps[name][0] == entry:
                     self._quiet.pop(name, None)
 
     def over(self, table: Table[R], until: Callable[[Key, R], int | None], now: int) -> Iterable[tuple[Key, R]]:
@@ -199,7 +199,7 @@ class Endings:
         for shelf in self._shelves.shelves(tenant):
             self._note(shelf, ledger_of)
 
-    def note(self, written: Iterable[tuple[str, Key, Evidence | None]], ledger_of: Callable[[str], Ledger]) -> None:
+    def note(self, written: Iterable[tuple[str, Key, Any]], ledger_of: Callable[[str], Ledger]) -> None:
         """Evidence was written: a shelf that was empty, or not known of, has an oldest row."""
         for name, key, _ in written:
             if name == "evidence":

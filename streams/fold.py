@@ -34,8 +34,11 @@ class Applies(Protocol):
     failed (R-RUN-6): it must stop neither its partition nor the tenants beside it.
     """
 
-    version: str
     fits: Callable[[Record], bool]
+
+    @property
+    def version(self) -> str:
+        """The engine's, as stretches and checkpoints name it."""
 
     @property
     def now(self) -> int:

@@ -16,6 +16,7 @@ from tests.streams.world import CODEC, POLICY, ROOMS, Input, a_delivered_turn, a
 from turngate.processors.engine import Engine
 from turngate.processors.keys import TEST_KEYS
 from turngate.processors.rows import Policies
+from turngate.processors.trying import Outcome, Tried, Trying
 from turngate.schemas.inputs import TurnDrafted
 from turngate.schemas.outputs import TurnDecided
 from turngate.schemas.policy import PolicyInvalid
@@ -23,7 +24,6 @@ from turngate.schemas.shapes import Position
 from turngate.streams.local_log import LocalLog
 from turngate.streams.local_runtime import Runtime
 from turngate.streams.verifying import Verifying
-from turngate.streams.what_if import Outcome, Tried, Trying
 
 NAMED = POLICY.removesuffix("}")
 OTHERS = {
