@@ -13,6 +13,7 @@ from turngate.schemas.avro_schema import versions
 from turngate.schemas.catalog import RECORDS
 from turngate.schemas.codec import CONFLUENT, SINGLE_OBJECT, Codec, Undecodable, Unencodable, crc64, writer_schema
 from turngate.schemas.inputs import ProofRevoked, Record, Tick
+from turngate.schemas.shapes import Audience, Scope
 
 NAMES = sorted(RECORDS)
 
@@ -56,6 +57,19 @@ def test_every_record_comes_back_as_it_was(name: str, data: st.DataObject) -> No
 def test_equal_records_have_equal_bytes(record: Record) -> None:
     again = type(record).model_validate(record.model_dump(by_alias=True))
     assert SINGLE.encode(again) == SINGLE.encode(record)
+
+
+@given(BY_RECORD["TurnAuthorized"], st.lists(st.sampled_from(["slack:T1/C1", "slack:T1/C2"]), min_size=6))
+def test_a_destination_that_was_read_before_is_the_same_as_one_that_was_not(turn: Any, rooms: list[str]) -> None:
+    alike = tuple(f"slack:T1/U{n}" for n in range(3))
+    reused = Codec()
+    for number, room in enumerate(rooms):
+        audience = Audience(readers=alike[: 1 + number % 3]) if number % 4 else Audience(scope=Scope.PUBLIC)
+        encoded = SINGLE.encode(turn.model_copy(update={"destination": audience, "room": room}))
+        assert reused.decode(encoded) == Codec().decode(encoded)
+        for wrong in (encoded[:-1], encoded + b"\0", encoded[: len(encoded) // 2]):
+            with pytest.raises(Undecodable):
+                reused.decode(wrong)
 
 
 @given(st.lists(BY_RECORD["TurnAuthorized"], min_size=1, max_size=3))
