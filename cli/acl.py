@@ -34,6 +34,7 @@ def acl(
     worker: Annotated[_Named, _who("worker", "Decide (`turngate worker`)")] = None,
     sink: Annotated[_Named, _who("sink", "Send what was authorized")] = None,
     auditor: Annotated[_Named, _who("auditor", "Keep the record of decisions")] = None,
+    store: Annotated[_Named, _who("store", "Fill the audit store (`turngate store fill`)")] = None,
 ) -> None:
     """Print the broker's ACLs that make authority by topic true, as commands for Kafka's own tool.
 
@@ -46,7 +47,7 @@ def acl(
 
     with extra("kafka"):
         from turngate.streams.kafka.acl import commands
-    given = (connector, agent, assessor, operator, worker, sink, auditor)
+    given = (connector, agent, assessor, operator, worker, sink, auditor, store)
     principals = {role: tuple(who or ()) for role, who in zip(Role, given, strict=True)}
     for named in (name for names in principals.values() for name in names):
         kind, _, name = named.partition(":")

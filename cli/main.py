@@ -27,6 +27,7 @@ from turngate.cli import (
     send,
     slack,
     snapshot,
+    store,
     tail,
     token,
     topics,
@@ -88,6 +89,7 @@ app.command(rich_help_panel=_RUN)(assess.assess)
 app.command(rich_help_panel=_RUN)(deliver.deliver)
 app.command(rich_help_panel=_RUN)(gateway.gateway)
 app.add_typer(token.app, name="token", rich_help_panel=_RUN)
+app.add_typer(store.app, name="store", rich_help_panel=_RUN)
 app.add_typer(keys.app, name="keys", rich_help_panel=_RUN)
 app.add_typer(importing.app, name="import", rich_help_panel=_FEED)
 app.command(rich_help_panel=_FEED)(send.send)

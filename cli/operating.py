@@ -92,8 +92,8 @@ def forget(
     """Erase the texts of a room, an author or a memory, and of everything that was made of them.
 
     It says what it reached: refs, which nobody can be told of any more; their ids and digests stay. On an embedded log
-    the texts are removed from the file too. On a broker they stay in the input topics and in `outbound` until these
-    topics' retention ends them (see docs/retention.md).
+    the texts are removed from the file too, and from its store. On a broker they stay in the input topics and in
+    `outbound` until these topics' retention ends them (see docs/retention.md).
 
     Example:  turngate forget --reader slack:T1/UALEX --tenant acme --operator alex --log turngate.log
     """
@@ -102,6 +102,8 @@ def forget(
     fields = {"tenant": tenant, "operator": operator, "room": room, "reader": reader, "memory": memory}
     purged: list[int] = []
     given = give(connection, "ErasureCommanded", fields, wait, lambda log, given: purged.append(_purge(log, given)))
+    if purged:
+        _purge_store(connection)
     refs = _erased(given)
     answer: dict[str, Any] = {"refs": refs} | ({"purged_records": purged[0]} if purged else {})
     report(given, as_json, None if refs is None else answer, lambda: _told(refs or [], purged))
@@ -131,6 +133,16 @@ def _purge(log: LocalLog, given: Given) -> int:
     if refs is None or not isinstance(command, ErasureCommanded):
         return 0
     return purge(log, command, frozenset(refs))
+
+
+def _purge_store(connection: Connection) -> None:
+    """Empty the texts in the store beside an embedded log too, where there is one."""
+    log = connection.log_file()
+    if log is None or not log.with_name(f"{log.name}.store").exists():
+        return
+    from turngate.cli.store import filled
+
+    filled(log, scrub=True)
 
 
 @connects(log=True, keys=True)

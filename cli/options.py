@@ -153,13 +153,15 @@ class Connection:
 
 
 def connects(
-    *, log: bool = False, registry: bool = True, postgres: bool = False, keys: bool = False
+    *, broker: bool = True, log: bool = False, registry: bool = True, postgres: bool = False, keys: bool = False
 ) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Give a command the options of a broker; it gets them as one argument, `connection`.
 
-    `log`: an embedded log may be named instead. `registry`, `postgres`, `keys`: the options of these as well.
+    Without `broker` it gets none of these, nor a registry's. `log`: an embedded log may be named instead. `registry`,
+    `postgres`, `keys`: the options of these as well.
     """
-    options = (_LOG_OPTION if log else {}) | _BROKER_OPTIONS | (_REGISTRY_OPTIONS if registry else {})
+    options = dict(_LOG_OPTION) if log else {}
+    options |= (_BROKER_OPTIONS | (_REGISTRY_OPTIONS if registry else {})) if broker else {}
     options |= (_POSTGRES_OPTIONS if postgres else {}) | ({"keys_file": KeysFile} if keys else {})
 
     def wrap(command: Callable[..., None]) -> Callable[..., None]:

@@ -26,6 +26,8 @@ class Role(StrEnum):
     SINK = "sink"
     #: Keeps the record of decisions: ids and digests, no text and no code (R-RET-2).
     AUDITOR = "auditor"
+    #: Fills the store, of which texts are a part: those of memories, which an erasure reaches there too (R-RET-3).
+    STORE = "store"
 
 
 _WORKERS_OWN = (TICKS, *OUTPUT_TOPICS)
@@ -45,6 +47,23 @@ WRITERS: Mapping[str, frozenset[Role]] = MappingProxyType(
         "policies": frozenset({Role.OPERATOR}),
         **dict.fromkeys(_WORKERS_OWN, frozenset({Role.WORKER})),
     }
+)
+
+#: What the store reads. Of messages it keeps what quotes what and what was deleted, of offers no share code.
+STORED = (
+    "membership-refreshes",
+    "observed-messages",
+    "memory-writes",
+    "operator-commands",
+    "deliveries",
+    "policies",
+    "source-evidence",
+    "memory-revisions",
+    "grants",
+    "turn-verdicts",
+    "outbound",
+    "audit",
+    "room-lifecycle",
 )
 
 #: Who reads a topic beside operators, and beside workers, which read every input.
@@ -74,7 +93,8 @@ _READERS: Mapping[str, frozenset[Role]] = MappingProxyType(
 
 def _readers(topic: str) -> frozenset[Role]:
     workers = {Role.WORKER} if topic in INPUT_TOPICS else set()
-    return frozenset({Role.OPERATOR, *workers, *_READERS.get(topic, ())})
+    stores = {Role.STORE} if topic in STORED else set()
+    return frozenset({Role.OPERATOR, *workers, *stores, *_READERS.get(topic, ())})
 
 
 READERS: Mapping[str, frozenset[Role]] = MappingProxyType({t: _readers(t) for t in (*INPUT_TOPICS, *OUTPUT_TOPICS)})

