@@ -122,7 +122,7 @@ async def running(log_file: Path, keyring: Keyring) -> AsyncIterator[Running]:
     """A gateway on an embedded log, where Alex has said something to the agents of two tenants in a direct room."""
     async with embedded(log_file) as feed, gateway_on(feed, keyring) as made:
         for tenant in ("acme", "globex"):
-            await feed.append(day(tenant))
+            await begin(feed, day(tenant))
         yield made
 
 
@@ -158,6 +158,12 @@ def draft(turn: str = "t1", text: str = "hello", **more: Any) -> dict[str, Any]:
 def request(name: str = "q1", turn: str = "t1", *candidates: str, **more: Any) -> dict[str, Any]:
     """A context request's body."""
     return {"request": name, "turn": turn, "room": ROOM, "trigger": TRIGGER, "candidates": list(candidates)} | more
+
+
+async def begin(feed: Feed, records: Sequence[Record]) -> None:
+    """Append a policy, then listings, then messages: on a broker each topic has an order of its own."""
+    for kind in (inputs.PolicyPublished, inputs.MembershipPage, inputs.MessageObserved):
+        await feed.append([record for record in records if isinstance(record, kind)])
 
 
 async def on_log(feed: Feed, topic: str) -> list[Record]:

@@ -75,7 +75,7 @@ class Crowd:
         for agent, answer in answers.items():
             codes = [reason["code"] for reason in answer["reasons"]]
             expected = ("drop", ["no_rendering"]) if self.refused(agent) else ("deliver", [])
-            assert (answer["turn"], answer["verdict"], codes) == (f"turn-of-{agent}", *expected)
+            assert (answer["turn"], answer["verdict"], codes) == (f"turn-of-{agent}", *expected), answer
 
 
 def unlimited() -> aiohttp.ClientSession:
