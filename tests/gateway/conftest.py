@@ -6,6 +6,7 @@ import asyncio
 import json
 from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -54,6 +55,11 @@ class Keyring:
         made = Token(token_id, tenant, agent, frozenset(scopes), frozenset(namespaces), digest, now_ms(), **more)
         write_tokens(self.path, [*read_tokens(self.path), made])
         return shown
+
+    def revoke(self, shown: str) -> None:
+        """Revoke one."""
+        tokens = read_tokens(self.path)
+        write_tokens(self.path, [replace(t, revoked_at=now_ms()) if t.id in shown else t for t in tokens])
 
 
 class Running:

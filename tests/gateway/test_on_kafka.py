@@ -36,8 +36,8 @@ from turngate.streams.kafka.settings import KafkaSettings
 
 pytestmark = pytest.mark.kafka
 
-#: What differs from run to run, or from one runtime to the other: times, and how far a partition has come.
-VOLATILE = {"at", "as_of", "valid_until", "policy", "started_at", "previous"}
+#: What differs from run to run: times, how far a partition has come, and digests of what holds these.
+VOLATILE = {"at", "as_of", "valid_until", "listed_at", "previous", "decided", "authorized"}
 
 
 class Workers:
