@@ -59,7 +59,7 @@ def deliver(connection: Connection, *, slack_file: SlackFile = None, slack_api: 
 async def _on_log(
     connection: Connection, path: Path, installations: Installations, tokens: Tokens | None, url: str
 ) -> None:
-    from turngate.connectors.slack.members import People
+    from turngate.connectors.slack.resolving import People
     from turngate.schemas.codec import Codec
     from turngate.sinks.delivery import now_ms
     from turngate.sinks.embedded import EmbeddedDelivery
@@ -69,7 +69,7 @@ async def _on_log(
     with embedded(path) as log:
         feed = LocalFeed(log, connection.keys())
         async with slack_api_at(url) as api:
-            connector = SlackConnector(api, People(api), installations, now_ms)
+            connector = SlackConnector(api, People(api, installations), installations, now_ms)
             delivery = EmbeddedDelivery(log, Codec(), connector, append=feed.append)
             async with following(tokens):
                 await until_stopped(feed.tick(), delivery.run(feed))
@@ -78,7 +78,7 @@ async def _on_log(
 async def _on_broker(
     connection: Connection, postgres: PostgresSettings, installations: Installations, tokens: Tokens | None, url: str
 ) -> None:
-    from turngate.connectors.slack.members import People
+    from turngate.connectors.slack.resolving import People
     from turngate.schemas.codec import Codec
     from turngate.sinks.claims import ClaimsUnavailable
     from turngate.sinks.delivery import now_ms
@@ -94,7 +94,7 @@ async def _on_broker(
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
     try:
         async with slack_api_at(url) as api, PostgresClaims(postgres) as claims:
-            connector = SlackConnector(api, People(api), installations, now_ms)
+            connector = SlackConnector(api, People(api, installations), installations, now_ms)
             async with following(tokens):
                 await DeliveryService(connection.kafka(), codec, claims, connector).run(stop)
     except ClaimsUnavailable as error:

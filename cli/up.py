@@ -117,14 +117,14 @@ def both_ways(
     log: LocalLog, feed: LocalFeed, api: SlackApi, installations: Installations, patience: Patience | None = None
 ) -> list[Work]:
     """Rooms are listed, and what was authorized goes out."""
-    from turngate.connectors.slack.members import People
+    from turngate.connectors.slack.resolving import People
     from turngate.connectors.slack.roster import Roster
     from turngate.schemas.codec import Codec
     from turngate.sinks.delivery import now_ms
     from turngate.sinks.embedded import EmbeddedDelivery
     from turngate.sinks.slack import SlackConnector
 
-    people = People(api)
+    people = People(api, installations)
     roster = Roster(api, installations, feed, people=people)
     connector = SlackConnector(api, people, installations, now_ms)
     delivery = EmbeddedDelivery(log, Codec(), connector, append=feed.append, patience=patience)

@@ -16,7 +16,8 @@ from turngate.connectors.slack.events import DOUBTED
 from turngate.connectors.slack.ids import TS
 from turngate.connectors.slack.installations import Installation, Installations
 from turngate.connectors.slack.listing import list_room, worth_it
-from turngate.connectors.slack.members import People, next_cursor
+from turngate.connectors.slack.members import next_cursor
+from turngate.connectors.slack.resolving import People
 from turngate.connectors.slack.rooms import Odd
 from turngate.schemas.inputs import Record, RoomChanged
 from turngate.schemas.metadata import metadata, named_in
@@ -53,7 +54,7 @@ class SlackConnector:
         if isinstance(record, RoomChanged) and record.what in DOUBTED and record.agent is not None:
             home = self._installations.of_room(record.tenant, record.agent, record.room)
             if home is not None:
-                self._people.forget(home, self._directory.members(home, record.room))
+                self._people.forget(self._directory.members(home, record.room))
 
     async def listing(self, tenant: str, agent: str, room: str) -> Listed:
         """See `Connector`."""

@@ -10,7 +10,8 @@ from collections import OrderedDict
 from dataclasses import dataclass, field
 
 from turngate.connectors.slack.installations import Installation
-from turngate.connectors.slack.members import KNOWN_FOR
+from turngate.connectors.slack.members import contradicts
+from turngate.connectors.slack.resolving import KNOWN_FOR
 from turngate.schemas.inputs import MembershipPage
 from turngate.schemas.shapes import Member
 
@@ -52,7 +53,7 @@ class Became:
             change = self._changes.get(_key(home, account))
             if change is None or change.at <= at - REMEMBERED or page.room in change.rooms:
                 continue
-            if page.started_at <= change.at if change.now is None else member != change.now:
+            if page.started_at <= change.at if change.now is None else contradicts(member, change.now):
                 change.rooms.add(page.room)
                 accounts.append(account)
         return accounts

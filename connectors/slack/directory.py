@@ -7,6 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterable
 
 from turngate.connectors.slack.installations import Installation
+from turngate.connectors.slack.members import namespaces
 from turngate.connectors.slack.people import SLACKBOT, Account
 from turngate.schemas.inputs import MembershipPage, PolicyPublished, Record
 from turngate.schemas.policy import PolicyInvalid, parse_policy
@@ -104,7 +105,7 @@ class LiveAccounts:
         if user == SLACKBOT:
             return Account(self.reader(user), MemberKind.BOT, listed=True, foreign=False)
         known = self._directory.account(self._home, user)
-        if known is not None and (team is None or f"slack:{team}" in _namespaces(known)):
+        if known is not None and (team is None or f"slack:{team}" in namespaces(known)):
             return Account(known.reader, known.kind, listed=True, foreign=known.kind is MemberKind.EXTERNAL)
         if team is None and self._shared:
             return Account(self.reader(user), MemberKind.EXTERNAL, listed=False, foreign=False)
@@ -115,7 +116,3 @@ class LiveAccounts:
     def reader(self, user: str) -> str:
         """The reader id of an account of this workspace."""
         return f"{self.namespace}/{user}"
-
-
-def _namespaces(member: Member) -> tuple[str, ...]:
-    return (member.reader.partition("/")[0], *member.workspaces)

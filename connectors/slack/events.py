@@ -16,7 +16,7 @@ from turngate.connectors.slack.directory import Directory, LiveAccounts
 from turngate.connectors.slack.entries import RoomEvent, Scene, author_team, events_of
 from turngate.connectors.slack.ids import EntryError, is_id, millis
 from turngate.connectors.slack.installations import Installation
-from turngate.connectors.slack.members import member_of
+from turngate.connectors.slack.members import contradicts, member_of
 from turngate.connectors.slack.rooms import Odd
 from turngate.schemas.catalog import RECORDS
 from turngate.schemas.inputs import Record, RoomChanged
@@ -225,7 +225,8 @@ def _rooms_of_changed(event: Mapping[str, Any], home: Installation, directory: D
     account, now = account_of(event), account_now(event, home)
     if account is None:
         return []
-    same = now is not None and now == directory.account(home, account)
+    listed = directory.account(home, account)
+    same = now is not None and listed is not None and not contradicts(listed, now)
     return [] if same else directory.rooms_with(home, account)
 
 

@@ -100,11 +100,15 @@ class Installations:
         """An app in a workspace."""
         return self._all.get((app, team))
 
+    def of_agent(self, tenant: str, agent: str, team: str) -> Installation | None:
+        """An agent's in a workspace."""
+        return self._agents.get((tenant, agent, team))
+
     def of_room(self, tenant: str, agent: str, room: str) -> Installation | None:
         """The one whose token is used for a room: the agent's, in the room's own workspace."""
         namespace, _, conversation = room.partition("/")
         connector, _, team = namespace.partition(":")
-        found = self._agents.get((tenant, agent, team))
+        found = self.of_agent(tenant, agent, team)
         return found if connector == "slack" and SLACK_ID.fullmatch(conversation) else None
 
 

@@ -13,7 +13,8 @@ from typing import Any
 from turngate.connectors.slack.api import CallFailed, SlackApi
 from turngate.connectors.slack.ids import is_id
 from turngate.connectors.slack.installations import Installation
-from turngate.connectors.slack.members import People, next_cursor
+from turngate.connectors.slack.members import next_cursor
+from turngate.connectors.slack.resolving import People
 from turngate.connectors.slack.rooms import Odd, counterpart, deciding, room_info
 from turngate.schemas.inputs import MembershipPage
 from turngate.schemas.shapes import Member, MemberKind, RoomInfo, RoomKind, Visibility

@@ -19,7 +19,7 @@ from turngate.connectors.slack.directory import Directory
 from turngate.connectors.slack.events import DOUBTED
 from turngate.connectors.slack.installations import Installation, Installations
 from turngate.connectors.slack.listing import Listing, list_room
-from turngate.connectors.slack.members import People
+from turngate.connectors.slack.resolving import People
 from turngate.schemas.inputs import MembershipPage, PolicyPublished, Record, RoomChanged
 from turngate.schemas.outputs import RefreshRequested
 from turngate.schemas.policy import Freshness, PolicyInvalid, parse_policy
@@ -82,7 +82,7 @@ class Roster:
         self._installations = installations
         self._feed = feed
         self._clock = clock
-        self._people = People(api) if people is None else people
+        self._people = People(api, installations) if people is None else people
         self._directory = Directory()
         self._rooms: dict[tuple[str, str, str], _Room] = {}
         self._observations: dict[str, int] = {}
@@ -141,7 +141,7 @@ class Roster:
         elif isinstance(record, RoomChanged) and record.what in DOUBTED and record.agent is not None:
             home = self._installations.of_room(record.tenant, record.agent, record.room)
             if home is not None:
-                self._people.forget(home, self._directory.members(home, record.room))
+                self._people.forget(self._directory.members(home, record.room))
 
     def _request(self, record: Record) -> None:
         """What the engine asks for. A listing must begin after this, by the clock that dates listings."""

@@ -15,7 +15,7 @@ from tests.sinks.records import ALEX, KIM, POLICY, ROOM, authorized
 from tests.slack import Conversation, Slack, Workspace
 from turngate.connectors.slack.api import SlackApi
 from turngate.connectors.slack.installations import App, Installations
-from turngate.connectors.slack.members import People
+from turngate.connectors.slack.resolving import People
 from turngate.schemas.catalog import topic_of
 from turngate.schemas.codec import Codec
 from turngate.schemas.inputs import PolicyPublished, Record, TurnDelivered

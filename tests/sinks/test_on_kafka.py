@@ -20,7 +20,7 @@ from tests.sinks.stage import BOTH, QUICK, once
 from tests.slack import Conversation, Slack
 from turngate.connectors.slack.api import SlackApi
 from turngate.connectors.slack.installations import App, Installations
-from turngate.connectors.slack.members import People
+from turngate.connectors.slack.resolving import People
 from turngate.processors.approvals import turn_fingerprint
 from turngate.schemas.inputs import (
     ErasureCommanded,

@@ -117,13 +117,13 @@ class Methods:
         user = self.world.user(str(args.get("user")))
         if user is None or not self._sees(home, user):
             raise Refused("user_not_found")
-        return {"user": user.json(home.id, home.enterprise)}
+        return {"user": user.json(home.id, home.enterprise, org_wide=home.org_wide)}
 
     def _users(self, home: Workspace, args: Json) -> Json:
         """Whoever is of the workspace; strangers are not on it."""
         users = [u for w in self.world.workspaces.values() for u in w.users.values() if home.id in (u.team, *u.teams)]
         page, more = self._paged(users, args, lambda user: user.id)
-        return {"members": [user.json(home.id, home.enterprise) for user in page], **more}
+        return {"members": [user.json(home.id, home.enterprise, org_wide=home.org_wide) for user in page], **more}
 
     def _sees(self, home: Workspace, user: User) -> bool:
         if home.id in (user.team, *user.teams) or (home.enterprise and home.enterprise == user.enterprise):

@@ -15,6 +15,8 @@ class User:
     enterprise: str | None = None
     teams: tuple[str, ...] = ()
     guest: bool = False
+    #: Of these workspaces it is a guest, whatever it is elsewhere.
+    guest_in: tuple[str, ...] = ()
     single_channel: bool = False
     bot: bool = False
     workflow: bool = False
@@ -22,8 +24,8 @@ class User:
     #: Fields of the JSON that are given other values, or left out where the value is None.
     odd: dict[str, Any] = field(default_factory=dict)
 
-    def json(self, seen_from: str, enterprise: str | None) -> dict[str, Any]:
-        """What `users.info` says to a token of that workspace."""
+    def json(self, seen_from: str, enterprise: str | None, *, org_wide: bool = False) -> dict[str, Any]:
+        """What `users.info` says to a token of that workspace; `org_wide`: to the organisation's, of whichever one."""
         at_home = self.team == seen_from or seen_from in self.teams
         name = self.id.lower()
         user: dict[str, Any] = {
@@ -39,7 +41,9 @@ class User:
         if self.workflow:
             user["is_workflow_bot"] = True
         if not self.deleted:  # Slack leaves these out of deleted accounts
-            user |= {"is_restricted": self.guest or self.single_channel, "is_ultra_restricted": self.single_channel}
+            everywhere = {self.team, *self.teams} <= set(self.guest_in)
+            guest = self.guest or (everywhere if org_wide else seen_from in self.guest_in)
+            user |= {"is_restricted": guest or self.single_channel, "is_ultra_restricted": self.single_channel}
             user |= {"is_admin": False, "is_owner": False, "is_primary_owner": False, "is_email_confirmed": True}
         if not at_home and (enterprise is None or self.enterprise != enterprise):
             user["is_stranger"] = True

@@ -17,7 +17,8 @@ from turngate.connectors.slack.directory import Directory
 from turngate.connectors.slack.installations import App, Installation, Installations
 from turngate.connectors.slack.intake import Intake
 from turngate.connectors.slack.linking import Linking
-from turngate.connectors.slack.listing import Listing
+from turngate.connectors.slack.listing import Listing, list_room
+from turngate.connectors.slack.resolving import People
 from turngate.schemas.inputs import MessageObserved, Record
 from turngate.schemas.shapes import Member
 from turngate.sinks.questions import APPROVE, pressed
@@ -135,3 +136,17 @@ BUTTON = {
         }
     ],
 }
+
+
+async def listing_of(api: SlackApi, home: Installation, room: str = "C1", people: People | None = None) -> Listing:
+    return await list_room(api, People(api) if people is None else people, home, room, 1)
+
+
+def members(listing: Listing) -> dict[str, str]:
+    assert listing.error is None
+    return {m.reader.partition("/")[2]: m.kind.value for m in listing.members}
+
+
+def long(slack: Slack) -> None:
+    """Let the workspace have so many accounts that nobody asks for all of them because of a few."""
+    slack.fail("users.list", "limit_required", times=1_000)
