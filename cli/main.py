@@ -13,6 +13,7 @@ import typer
 from turngate.cli import (
     apply,
     assess,
+    audit,
     deliver,
     demo,
     doctor,
@@ -103,6 +104,7 @@ app.command(rich_help_panel=_LOOK)(tail.tail)
 app.command(rich_help_panel=_LOOK)(doctor.doctor)
 app.command(rich_help_panel=_LOOK)(export.export)
 app.command(rich_help_panel=_LOOK)(replay.replay)
+app.add_typer(audit.app, name="audit", rich_help_panel=_LOOK)
 app.command(rich_help_panel=_LOOK)(snapshot.snapshot)
 
 

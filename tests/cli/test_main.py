@@ -106,6 +106,7 @@ def test_it_completes_commands_and_options_in_a_shell() -> None:
         ("aiokafka", ["worker", "--bootstrap-servers", "127.0.0.1:1"], "kafka"),
         ("aiokafka", ["tail", "outbound", "--bootstrap-servers", "127.0.0.1:1"], "kafka"),
         ("psycopg", ["doctor", "--postgres-dsn", "postgresql://127.0.0.1:1/x"], "postgres"),
+        ("cryptography", ["audit", "key", "none/key"], "audit"),
         ("slack_sdk", ["deliver"], "slack"),
         ("aiokafka", ["deliver"], "kafka"),
         ("psycopg", ["deliver"], "postgres"),
