@@ -12,17 +12,18 @@ from fastapi.responses import Response, StreamingResponse
 from fastapi.sse import KEEPALIVE_COMMENT, format_sse_event
 
 from turngate.gateway.asking import Asked, now_ms
+from turngate.gateway.description import ANSWERS, Recorded, answered, described
 from turngate.gateway.forms import body_form, record_of, told
-from turngate.gateway.guard import Gate, Guarded, Wait, described, fields_of, gate_of, scoped
+from turngate.gateway.guard import Gate, Guarded, Wait, fields_of, gate_of, scoped
 from turngate.gateway.identity import Key, Kind
 from turngate.gateway.problems import Problem
 from turngate.gateway.replies import NOT_KEPT, json_response, recorded
 from turngate.gateway.tokens import Scope, Token
-from turngate.schemas import inputs
+from turngate.schemas import inputs, outputs
 from turngate.schemas.canonical import canonical
 from turngate.schemas.inputs import Record
-from turngate.schemas.outputs import TurnDecided
 from turngate.schemas.shapes import RoomId
+from turngate.schemas.tooling import ServerTerms
 
 router = APIRouter(route_class=Guarded, tags=["agents"])
 
@@ -33,7 +34,7 @@ SharingBody = body_form(inputs.SharingRequested, "revision")
 BODIES = (ContextBody, DraftBody, ResultBody, WriteBody, SharingBody)
 
 
-@router.post("/v1/context", openapi_extra=described(ContextBody))
+@router.post("/v1/context", openapi_extra=described(ContextBody), responses=answered(outputs.ContextDecided))
 async def context(request: Request, token: Agent, wait: Wait = None) -> Response:
     """Ask before inference which candidates the room may hear; answered by `ContextDecided`."""
     gate = gate_of(request)
@@ -45,14 +46,14 @@ async def context(request: Request, token: Agent, wait: Wait = None) -> Response
     return await _ask(gate, record_of(inputs.ContextRequested, fields, token, now_ms()), token, wait)
 
 
-@router.post("/v1/drafts", openapi_extra=described(DraftBody))
+@router.post("/v1/drafts", openapi_extra=described(DraftBody), responses=answered(outputs.TurnDecided))
 async def drafts(request: Request, token: Agent, wait: Wait = None) -> Response:
     """Ask before sending whether a turn may be said; answered by `TurnDecided`."""
     record = record_of(inputs.TurnDrafted, await fields_of(request), token, now_ms())
     return await _ask(gate_of(request), record, token, wait)
 
 
-@router.post("/v1/tool-results", openapi_extra=described(ResultBody))
+@router.post("/v1/tool-results", openapi_extra=described(ResultBody), responses=answered(own=Recorded))
 async def tool_results(request: Request, token: Agent) -> Response:
     """Report what a tool returned. Values of `health` fields are left out before anything is written."""
     record = record_of(inputs.ToolReturned, await fields_of(request), token, now_ms())
@@ -61,28 +62,34 @@ async def tool_results(request: Request, token: Agent) -> Response:
     return recorded(record)
 
 
-@router.post("/v1/memory", openapi_extra=described(WriteBody))
+@router.post(
+    "/v1/memory", openapi_extra=described(WriteBody), responses=answered(outputs.RevisionRecorded, outputs.WriteRefused)
+)
 async def memory(request: Request, token: Agent, wait: Wait = None) -> Response:
     """Write a memory; answered by `RevisionRecorded` or `WriteRefused`. The text of a `health` write is left out."""
     record = record_of(inputs.MemoryWrite, await fields_of(request), token, now_ms())
     return await _ask(gate_of(request), record, token, wait)
 
 
-@router.post("/v1/memory/{revision:path}/sharing", openapi_extra=described(SharingBody))
+@router.post(
+    "/v1/memory/{revision:path}/sharing",
+    openapi_extra=described(SharingBody),
+    responses=answered(outputs.SharingOffered, outputs.CommandRefused),
+)
 async def sharing(request: Request, token: Agent, revision: str, wait: Wait = None) -> Response:
     """Ask a memory's author to share it; answered by `SharingOffered` or `CommandRefused`."""
     record = record_of(inputs.SharingRequested, await fields_of(request), token, now_ms(), revision=revision)
     return await _ask(gate_of(request), record, token, wait)
 
 
-@router.get("/v1/tools/{server:path}")
+@router.get("/v1/tools/{server:path}", responses=answered(own=ServerTerms))
 async def tools(request: Request, token: Agent, server: str, room: RoomId) -> Response:
     """What the policy says of a tool server in a room: classes, masks, operations. For whoever calls its tools."""
     terms = gate_of(request).policies.terms(token.tenant, room, server)
     return json_response(terms.model_dump(mode="json"))
 
 
-@router.get("/v1/answers/{receipt}/{kind}/{name:path}")
+@router.get("/v1/answers/{receipt}/{kind}/{name:path}", responses=answered(*ANSWERS))
 async def answers(request: Request, token: Agent, receipt: str, kind: Kind, name: str, wait: Wait = None) -> Response:
     """Ask again for an answer, where a 202 said so; as server-sent events with `Accept: text/event-stream`."""
     gate = gate_of(request)
@@ -110,7 +117,7 @@ def _answered(asked: Asked, record: Record | None) -> Response:
     if record is not None and asked.entry.final is not None:
         return json_response(told(record))
     place = f"/v1/answers/{asked.receipt}/{asked.key.kind}/{quote(asked.key.id, safe='')}"
-    verdict = record.verdict if isinstance(record, TurnDecided) else "waiting"
+    verdict = record.verdict if isinstance(record, outputs.TurnDecided) else "waiting"
     body = {"status": verdict, "decided": None if record is None else told(record), "place": place}
     return json_response(body, HTTPStatus.ACCEPTED, {"Location": place})
 

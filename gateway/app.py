@@ -10,11 +10,11 @@ from typing import Any
 from fastapi import FastAPI
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
-from pydantic.json_schema import models_json_schema
 from starlette.requests import Request
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from turngate.gateway import agents, connectors, executors
+from turngate.gateway.description import describe
 from turngate.gateway.guard import Gate
 from turngate.gateway.problems import Problem, answer_problems, answered
 
@@ -25,14 +25,23 @@ log = logging.getLogger(__name__)
 
 def application(gate: Gate) -> ASGIApp:
     """The gateway as an ASGI application."""
-    app = FastAPI(title="Turngate", version=version("turngate"), docs_url=None, redoc_url=None)
+    return _Quiet(_routed(gate))
+
+
+def described_by(gate: Gate) -> dict[str, Any]:
+    """The API's description, as `/openapi.json` gives it."""
+    return _routed(gate).openapi()
+
+
+def _routed(gate: Gate) -> FastAPI:
+    app = FastAPI(title="Turngate", version=version("turngate"), docs_url=None, redoc_url=None, redirect_slashes=False)
     app.state.gate = gate
     for part in (agents, connectors, executors):
         app.include_router(part.router)
     answer_problems(app)
     app.add_exception_handler(RequestValidationError, _invalid)
-    _describe(app)
-    return _Quiet(app)
+    describe(app, _BODIES)
+    return app
 
 
 async def _invalid(_: Request, error: Exception) -> JSONResponse:
@@ -40,23 +49,6 @@ async def _invalid(_: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, RequestValidationError)
     wrong = [{"field": ".".join(map(str, e["loc"])), "message": str(e["msg"])} for e in error.errors()]
     return answered(Problem(HTTPStatus.UNPROCESSABLE_ENTITY, "the URL is not as the API describes it", errors=wrong))
-
-
-def _describe(app: FastAPI) -> None:
-    """Add the bodies, which are read by hand, to the description."""
-    made = app.openapi
-
-    def described() -> dict[str, Any]:
-        if app.openapi_schema is None:
-            schema = made()
-            _, forms = models_json_schema(
-                [(form, "validation") for form in _BODIES], ref_template="#/components/schemas/{model}"
-            )
-            schema.setdefault("components", {}).setdefault("schemas", {}).update(forms["$defs"])
-            app.openapi_schema = schema
-        return app.openapi_schema
-
-    app.openapi = described  # type: ignore[method-assign]
 
 
 class _Quiet:

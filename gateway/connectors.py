@@ -11,8 +11,9 @@ from fastapi import APIRouter, Depends, Query, Request
 from fastapi.responses import Response
 
 from turngate.gateway.asking import now_ms
+from turngate.gateway.description import Recorded, RefreshRequests, answered, described
 from turngate.gateway.forms import body_form, record_of, told
-from turngate.gateway.guard import Gate, Guarded, Wait, described, fields_of, gate_of, scoped
+from turngate.gateway.guard import Gate, Guarded, Wait, fields_of, gate_of, scoped
 from turngate.gateway.identity import Key, Kind, asked
 from turngate.gateway.problems import Problem
 from turngate.gateway.refreshes import Place
@@ -40,31 +41,31 @@ def _described(kinds: _Kinds) -> dict[str, Any]:
     return described(*(_FORMS[kind] for kind in kinds))
 
 
-@router.post("/v1/observations", openapi_extra=_described(OBSERVATIONS))
+@router.post("/v1/observations", openapi_extra=_described(OBSERVATIONS), responses=answered(own=Recorded))
 async def observations(request: Request, token: Connector) -> Response:
     """Tell of a message, or that one was deleted (`"record": "MessageDeleted"`)."""
     return await _take(request, token, OBSERVATIONS)
 
 
-@router.post("/v1/listings", openapi_extra=_described(LISTINGS))
+@router.post("/v1/listings", openapi_extra=_described(LISTINGS), responses=answered(own=Recorded))
 async def listings(request: Request, token: Connector) -> Response:
     """Bring a page of a listing; or tell of a join or leave (`MembershipChanged`), or of a change (`RoomChanged`)."""
     return await _take(request, token, LISTINGS)
 
 
-@router.post("/v1/proofs", openapi_extra=_described(PROOFS))
+@router.post("/v1/proofs", openapi_extra=_described(PROOFS), responses=answered(own=Recorded))
 async def proofs(request: Request, token: Connector) -> Response:
     """Say that an account was proven to be somebody's, or that a proof counts no more (`ProofRevoked`)."""
     return await _take(request, token, PROOFS)
 
 
-@router.post("/v1/approvals", openapi_extra=_described(APPROVALS))
+@router.post("/v1/approvals", openapi_extra=_described(APPROVALS), responses=answered(own=Recorded))
 async def approvals(request: Request, token: Connector) -> Response:
     """Say that a person has approved exactly these bytes, or takes that back (`ApprovalWithdrawn`)."""
     return await _take(request, token, APPROVALS)
 
 
-@router.get("/v1/refresh-requests")
+@router.get("/v1/refresh-requests", responses=answered(own=RefreshRequests))
 async def refresh_requests(
     request: Request,
     token: Connector,

@@ -9,8 +9,9 @@ from fastapi import APIRouter, Depends, Request
 from fastapi.responses import Response
 
 from turngate.gateway.asking import now_ms
+from turngate.gateway.description import Recorded, answered, described
 from turngate.gateway.forms import body_form, record_of
-from turngate.gateway.guard import Guarded, described, fields_of, gate_of, scoped
+from turngate.gateway.guard import Guarded, fields_of, gate_of, scoped
 from turngate.gateway.identity import Key, Kind
 from turngate.gateway.problems import Problem
 from turngate.gateway.replies import recorded
@@ -23,7 +24,7 @@ Executor = Annotated[Token, Depends(scoped(Scope.EXECUTOR))]
 BODIES = (body_form(TurnDelivered),)
 
 
-@router.post("/v1/deliveries", openapi_extra=described(*BODIES))
+@router.post("/v1/deliveries", openapi_extra=described(*BODIES), responses=answered(own=Recorded))
 async def deliveries(request: Request, token: Executor) -> Response:
     """Say what became of an authorized turn; `uncertain`, before anything is done, claims it.
 

@@ -121,10 +121,3 @@ async def fields_of(request: Request) -> dict[str, Any]:
     """The JSON object of a request's body. Raises `Problem` where that is none, or too large, or too slow."""
     limits = gate_of(request).limits
     return await read_json(request, limits.body, limits.body_patience)
-
-
-def described(*forms: type[Any]) -> dict[str, Any]:
-    """What the API's description says of a body that is read by hand; the forms are described in `description`."""
-    refs = [{"$ref": f"#/components/schemas/{form.__name__}"} for form in forms]
-    schema = refs[0] if len(refs) == 1 else {"anyOf": refs}
-    return {"requestBody": {"required": True, "content": {"application/json": {"schema": schema}}}}
