@@ -24,6 +24,7 @@ from turngate.cli import (
     operating,
     policy,
     replay,
+    report,
     scenarios,
     send,
     slack,
@@ -105,6 +106,7 @@ app.command(rich_help_panel=_LOOK)(doctor.doctor)
 app.command(rich_help_panel=_LOOK)(export.export)
 app.command(rich_help_panel=_LOOK)(replay.replay)
 app.add_typer(audit.app, name="audit", rich_help_panel=_LOOK)
+app.command(rich_help_panel=_LOOK)(report.report)
 app.command(rich_help_panel=_LOOK)(snapshot.snapshot)
 
 

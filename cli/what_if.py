@@ -71,7 +71,7 @@ def what_if(verifying: Verifying[Trying], tell: Callable[[Checked], None], *, as
         typer.echo(json.dumps({"decisions": decided, "changed": changed, "by": listed}, ensure_ascii=False))
         return
     if rows:
-        _table([("room", "was", "would be", "reason", "decisions"), *((*row, str(n)) for row, n in _most(rows))])
+        table([("room", "was", "would be", "reason", "decisions"), *((*row, str(n)) for row, n in _most(rows))])
     typer.echo(f"{decided} decisions, {changed} would be others")
 
 
@@ -87,7 +87,8 @@ def _most(rows: Counter[Row]) -> list[tuple[Row, int]]:
     return sorted(rows.items(), key=lambda row: (-row[1], row[0]))
 
 
-def _table(lines: list[tuple[str, ...]]) -> None:
+def table(lines: list[tuple[str, ...]]) -> None:
+    """Print lines in columns."""
     widths = [max(len(line[n]) for line in lines) for n in range(len(lines[0]))]
     for line in lines:
         typer.echo("  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip())

@@ -240,6 +240,23 @@ def parse_policy(text: str) -> Policy:
 
     Raises `PolicyInvalid`, whose message begins with the line (from 1) of what is wrong and never quotes a value.
     """
+    node, data = _loaded(text)
+    try:
+        return Policy.model_validate(data)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        path = [p for p in first["loc"] if not (isinstance(p, str) and ("[" in p or p in ("Audience",)))]
+        where = ".".join(str(p) for p in path) or "document"
+        raise PolicyInvalid(f"line {_line(node, path)}: {where}: {_say(first)}") from None
+
+
+def policy_data(text: str) -> dict[str, Any]:
+    """A YAML or JSON document as plain data; its fields may be wrong. Raises `PolicyInvalid` as `parse_policy` does."""
+    return _loaded(text)[1]
+
+
+def _loaded(text: str) -> tuple[Any, dict[str, Any]]:
+    """A document's root node and its plain data."""
     if len(text) > MAX_CHARACTERS:
         raise PolicyInvalid(f"line 1: the document has more than {MAX_CHARACTERS} characters")
     try:
@@ -254,13 +271,7 @@ def parse_policy(text: str) -> Policy:
         raise PolicyInvalid("line 1: not YAML or JSON") from None
     if not isinstance(data, dict):
         raise PolicyInvalid("line 1: the document must be a mapping")
-    try:
-        return Policy.model_validate(data)
-    except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False)[0]
-        path = [p for p in first["loc"] if not (isinstance(p, str) and ("[" in p or p in ("Audience",)))]
-        where = ".".join(str(p) for p in path) or "document"
-        raise PolicyInvalid(f"line {_line(node, path)}: {where}: {_say(first)}") from None
+    return node, data
 
 
 def _say(error: Any) -> str:

@@ -10,6 +10,7 @@ import asyncio
 import json
 from collections.abc import AsyncGenerator, Iterable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
@@ -50,19 +51,25 @@ class Workplace:
     """One tenant, its rooms and people, and its agents' gate; for `with`, and one event loop.
 
     `policy` is laid over the default one of the contract (section 5), in which `agents` have the accounts `U` and their
-    names in capitals, such as `slack:T1/UMESH`.
+    names in capitals, such as `slack:T1/UMESH`. `log`: a new file to keep everything in, so that the commands that look
+    at a log can be tried on it.
     """
 
     def __init__(
-        self, *agents: str, tenant: str = "acme", workspace: str = "slack:T1", policy: Mapping[str, Any] | None = None
+        self,
+        *agents: str,
+        tenant: str = "acme",
+        workspace: str = "slack:T1",
+        policy: Mapping[str, Any] | None = None,
+        log: Path | None = None,
     ) -> None:
         self.tenant = tenant
-        self._workspace = workspace
         self._agents = agents or ("mesh",)
+        self._accounts = {name: f"{workspace}/U{name.upper()}" for name in self._agents}
         self._now = EPOCH
         self._number = 0
         self._codec = Codec()
-        self._log = LocalLog()
+        self._log = LocalLog(log)
         self._runtime = LocalRuntime(self._log, self._codec, keys=read_keys(environment=_KEYS))
         self._rooms: dict[str, dict[str, Any]] = {}
         self._answers: dict[str, Answers] = {}
@@ -82,8 +89,8 @@ class Workplace:
     def publish(self, policy: Mapping[str, Any]) -> None:
         """Publish a policy, laid over the default one."""
         self._number += 1
-        accounts = {name: {"accounts": [f"{self._workspace}/U{name.upper()}"]} for name in self._agents}
-        document = {"version": self._number, "agents": accounts, **policy}
+        agents = {name: {"accounts": [account]} for name, account in self._accounts.items()}
+        document = {"version": self._number, "agents": agents, **policy}
         self.put("PolicyPublished", version=str(self._number), document=json.dumps(document))
 
     def room(
@@ -127,10 +134,11 @@ class Workplace:
         self.put("ActionApproved", approval=f"a{self._number}", fingerprint=verdict.fingerprint, by=by, room=room)
 
     def wait(self, seconds: float) -> None:
-        """Time passes."""
+        """Time passes, second by second, or in a hundred steps where that would be more."""
         end = self._now + round(seconds * 1_000)
+        step = max(_TICK, round(seconds * 10))
         while self._now < end:
-            self._now = min(end, self._now + _TICK)
+            self._now = min(end, self._now + step)
             self.append(RECORDS["Tick"].model_validate({"tenant": "0", "at": self._now}))
 
     @property
@@ -177,7 +185,9 @@ class Workplace:
     def _list(self, agent: str, room: str) -> None:
         self._number += 1
         listing = {"refresh": f"l{self._number}", "page": 0, "last": True, "started_at": self._now}
-        self.put("MembershipPage", agent=agent, room=room, **listing, **self._rooms[room])
+        found = self._rooms[room]
+        members = [*found["members"], {"reader": self._accounts[agent], "kind": "self"}]
+        self.put("MembershipPage", agent=agent, room=room, info=found["info"], members=members, **listing)
 
 
 class InProcess:
