@@ -17,6 +17,7 @@ from turngate.cli import (
     deliver,
     demo,
     doctor,
+    explain,
     export,
     gateway,
     importing,
@@ -104,6 +105,9 @@ for command in (operating.pause, operating.resume, operating.forget, operating.g
 app.command(rich_help_panel=_LOOK)(tail.tail)
 app.command(rich_help_panel=_LOOK)(doctor.doctor)
 app.command(rich_help_panel=_LOOK)(export.export)
+app.command(rich_help_panel=_LOOK)(explain.explain)
+app.command(rich_help_panel=_LOOK)(explain.who_can_see)
+app.command(rich_help_panel=_LOOK)(explain.blast_radius)
 app.command(rich_help_panel=_LOOK)(replay.replay)
 app.add_typer(audit.app, name="audit", rich_help_panel=_LOOK)
 app.command(rich_help_panel=_LOOK)(report.report)

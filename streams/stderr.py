@@ -6,13 +6,17 @@ import logging
 import sys
 
 
+def one_line(line: str) -> str:
+    """The same in characters that are seen, whatever ids in it have, which agents choose."""
+    return line if line.isprintable() else "".join(c if c.isprintable() else ascii(c)[1:-1] for c in line)
+
+
 class OneLine(logging.Formatter):
-    """A message is one line, whatever characters the ids in it have, which agents choose."""
+    """A message is one line, whatever characters the ids in it have."""
 
     def formatMessage(self, record: logging.LogRecord) -> str:
         """The message without its traceback, in characters that are seen."""
-        line = super().formatMessage(record)
-        return line if line.isprintable() else "".join(c if c.isprintable() else ascii(c)[1:-1] for c in line)
+        return one_line(super().formatMessage(record))
 
 
 def log_to_stderr(level: int = logging.INFO) -> None:

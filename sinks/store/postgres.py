@@ -206,7 +206,11 @@ async def _copy(connection: AsyncConnection, name: str, rows: Iterable[tuple[Any
 
 
 def _written(value: Any) -> Any:
-    return written(value) if isinstance(value, str) else value if isinstance(value, int) else [*map(_written, value)]
+    if isinstance(value, str):
+        return written(value)
+    if isinstance(value, dict):
+        return {name: _written(one) for name, one in value.items()}
+    return value if value is None or isinstance(value, int) else [*map(_written, value)]
 
 
 def _partitions(end: int, there: Collection[str]) -> Iterator[str]:

@@ -25,6 +25,7 @@ from turngate.schemas.inputs import (
 from turngate.schemas.outputs import (
     CommandRefused,
     ContextDecided,
+    DecisionTraced,
     ErasureApplied,
     EvidenceRecorded,
     GrantChanged,
@@ -50,10 +51,10 @@ def rows_of(record: Record, keep: Keep) -> Iterator[Row]:
         case TurnDecided() as r:
             named = ("turn", r.turn, None, r.agent, r.room, r.verdict, r.fingerprint, r.leaves_digest, r.policy)
             as_of = [[p.topic, p.offset] for p in r.as_of]
-            yield "decisions", (*named, r.decision, r.rendering, r.provenance, as_of)
+            yield "decisions", (*named, r.decision, r.rendering, r.at, r.provenance, as_of, None)
             yield from _reasons("turn", r.turn, r.reasons)
         case ContextDecided() as r:
-            yield "decisions", ("context", r.turn, r.request, *(None,) * 7, None, None, None)
+            yield "decisions", ("context", r.turn, r.request, *(None,) * 8, r.at, None, None, r.questions)
             for permitted in r.permitted:
                 told = (permitted.ref, permitted.attribution, permitted.grant, True, permitted.redact)
                 yield "candidates", (r.request, r.turn, *told)
@@ -64,7 +65,10 @@ def rows_of(record: Record, keep: Keep) -> Iterator[Row]:
             operation = None if r.action is None else r.action.operation
             place = (r.turn, r.agent, r.room, r.thread, operation, keep(r.destination, ()), r.decision)
             lists = (r.provenance, r.grants, r.proofs)
-            yield "authorizations", (*place, r.broadcast, r.text is not None, *lists, r.valid_until)
+            yield "authorizations", (*place, r.broadcast, r.text is not None, *lists, r.valid_until, r.at)
+        case DecisionTraced() as r:
+            of = (r.decision, r.turn, r.request, r.call, r.agent, r.room)
+            yield "traces", (*of, r.number, r.model_dump(mode="json", by_alias=True, exclude_defaults=True))
         case EvidenceRecorded() as r:
             yield from _evidence(r.ref, r, r.status, keep)
         case RevisionRecorded() as r:

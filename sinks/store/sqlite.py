@@ -172,4 +172,4 @@ def _at(connection: Connection, places: Iterable[Place]) -> dict[Place, int]:
 
 
 def _plain(value: Any) -> Any:
-    return orjson.dumps(value).decode() if isinstance(value, (tuple, list)) else value
+    return orjson.dumps(value).decode() if isinstance(value, (tuple, list, dict)) else value

@@ -57,7 +57,7 @@ class Words(TypeDecorator[str]):
 
 
 class Listing(TypeDecorator[Any]):
-    """A list of texts, or of lists of them."""
+    """A list, or whatever else is JSON."""
 
     impl = JSON().with_variant(JSONB(), "postgresql")
     cache_ok = True
@@ -70,6 +70,8 @@ class Listing(TypeDecorator[Any]):
 def _each(value: Any) -> Any:
     if isinstance(value, list):
         return [_each(one) for one in value]
+    if isinstance(value, dict):
+        return {name: _each(one) for name, one in value.items()}
     return read(value) if isinstance(value, str) else value
 
 
@@ -138,8 +140,8 @@ def _records(
 DECISIONS = _records(
     "decisions",
     _words("kind", "turn", "request", "agent", "room", "verdict", "fingerprint", "leaves_digest", "policy", "decision"),
-    _numbers("rendering"),
-    _lists("provenance", "as_of"),
+    _numbers("rendering", "at"),
+    _lists("provenance", "as_of", "questions"),
     find=("turn",),
 )
 #: Why not: of a decision, a context answer's candidate, a write, a command or a delivery (`kind`), by its id.
@@ -164,8 +166,17 @@ AUTHORIZATIONS = _records(
     _words("turn", "agent", "room", "thread", "operation", "destination", "decision"),
     _flags("broadcast", "says"),
     _lists("provenance", "grants", "proofs"),
-    _numbers("valid_until"),
+    _numbers("valid_until", "at"),
     find=("turn", "destination"),
+)
+#: What was compared for each decision: the whole record, without the fields that have their default, and what is asked
+#: of it. One with a `call` reports a tool call.
+TRACES = _records(
+    "traces",
+    _words("decision", "turn", "request", "call", "agent", "room"),
+    _numbers("sequence"),
+    _lists("trace"),
+    find=("turn",),
 )
 #: The evidence of each message and tool result, and of each revision; `leaves` says how many it has.
 EVIDENCE = _records(

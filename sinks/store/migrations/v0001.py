@@ -20,8 +20,8 @@ def upgrade() -> None:
     _records(
         "decisions",
         _columns(sa.Text(), "kind turn request agent room verdict fingerprint leaves_digest policy decision"),
-        _columns(sa.BigInteger(), "rendering"),
-        _columns(_LIST, "provenance as_of"),
+        _columns(sa.BigInteger(), "rendering at"),
+        _columns(_LIST, "provenance as_of questions"),
         find="turn",
     )
     _records("reasons", _columns(sa.Text(), "kind id candidate code ref detail"), several=True, find="id")
@@ -38,8 +38,15 @@ def upgrade() -> None:
         _columns(sa.Text(), "turn agent room thread operation destination decision"),
         _columns(sa.Boolean(), "broadcast says"),
         _columns(_LIST, "provenance grants proofs"),
-        _columns(sa.BigInteger(), "valid_until"),
+        _columns(sa.BigInteger(), "valid_until at"),
         find="turn destination",
+    )
+    _records(
+        "traces",
+        _columns(sa.Text(), "decision turn request call agent room"),
+        _columns(sa.BigInteger(), "sequence"),
+        _columns(_LIST, "trace"),
+        find="turn",
     )
     _records(
         "evidence",

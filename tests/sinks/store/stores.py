@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from typing import Any
 
@@ -27,7 +28,7 @@ def content(engine: Engine) -> Content:
 
 
 def _plain(row: Any) -> list[Any]:
-    return [repr(value) if isinstance(value, list) else value for value in row]
+    return [json.dumps(value, sort_keys=True) if isinstance(value, (list, dict)) else value for value in row]
 
 
 async def pour(store: PostgresStore, records: Records, size: int = 500) -> None:

@@ -1,0 +1,205 @@
+"""What is told of a turn, a source and a reader is what was recorded of them, in both databases alike."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sqlalchemy import Connection, delete
+
+from tests.sinks.store.stores import pour
+from tests.streams.telling import ALEX, C1, CODEC, D1, KIM, POLICY, World
+from turngate.schemas.shapes import Audience, Scope
+from turngate.sinks.store.audible import who_can_see
+from turngate.sinks.store.connecting import postgres_engine
+from turngate.sinks.store.explaining import Told, explain
+from turngate.sinks.store.migrating import opened
+from turngate.sinks.store.postgres import PostgresStore
+from turngate.sinks.store.reaching import Heard, blast_radius
+from turngate.sinks.store.sqlite import SqliteStore
+from turngate.sinks.store.tables import AUDIENCES, POSITIONS, TRACES
+from turngate.streams.kafka.settings import PostgresSettings
+from turngate.streams.local_log import LocalLog
+
+C2, EVE = "slack:T1/C2", "slack:T1/UEVE"
+MINE, THEIRS, SAID = f"message:{D1}/1", f"message:{C1}/2", f"message:{C1}/9"
+
+
+def tell(world: World) -> None:
+    """Alex says something to the agent alone, which is remembered, shared by an operator, and said to Kim."""
+    world.send("PolicyPublished", version="1", document=POLICY)
+    world.listing(D1, ALEX)
+    world.listing(C1, ALEX, KIM)
+    world.message(D1, 1, ALEX, "mine")
+    world.message(C1, 2, KIM, "theirs")
+    world.write("m", "m@1", "of mine", [MINE])
+    world.write("d", "d@1", "of that", ["revision:m@1"], op="derive")
+    world.send("ContextRequested", request="r1", turn="t1", room=C1, trigger=THEIRS, candidates=[MINE, THEIRS])
+    draft(world, "t1", exposed=[MINE, "revision:d@1", "tool:none"])
+    shared = {"memory": "d", "revision": "d@1", "audience": {"readers": [ALEX, KIM]}}
+    world.send("GrantCommanded", command="g1", operator="ops", op="grant", **shared)
+    draft(world, "t2", exposed=["revision:d@1"])
+    world.send("TurnDelivered", turn="t2", room=C1, status="sent", message=f"{C1}/9")
+    world.message(C1, 9, "slack:T1/UBOT", "said", author_kind="self", turn="t2")
+    world.message(C1, 10, KIM, "as was said", quotes=[SAID])
+    draft(world, "t3", trigger=f"message:{C1}/10")
+    world.send("TurnDelivered", turn="t3", room=C1, status="withheld", reasons=[{"code": "destination_enlarged"}])
+    draft(world, "t4", trigger=THEIRS)  # made of nothing of Alex's
+    world.send("MembershipChanged", room=C1, reader=EVE, kind="member", change="joined")
+    draft(world, "t5", trigger=THEIRS)
+    draft(world, "t6", room=C2)
+    draft(world, "t4", trigger=THEIRS, exposed=[MINE])  # another draft under a turn's id
+    world.send("GrantCommanded", command="x", operator="ops", op="revoke", grant="g1")
+    world.erase(memory="m")
+
+
+def draft(world: World, turn: str, *, trigger: str = THEIRS, room: str = C1, **more: Any) -> None:
+    world.send("TurnDrafted", turn=turn, room=room, trigger=trigger, renderings=[{"text": turn}], **more)
+
+
+@pytest.fixture(scope="module")
+def log(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalLog]:
+    with LocalLog(tmp_path_factory.mktemp("log") / "a.log") as log:
+        tell(World(log))
+        yield log
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+async def store(request: pytest.FixtureRequest, log: LocalLog, tmp_path: Path, unique: str) -> Any:
+    with ExitStack() as stack:
+        if request.param == "sqlite":
+            file = stack.enter_context(SqliteStore(tmp_path / "store", CODEC))
+            file.fill(log)
+            engine = file.engine
+        else:
+            settings = PostgresSettings(request.getfixturevalue("postgres"))
+            async with PostgresStore(settings, CODEC, unique) as made:
+                await pour(made, log)
+            engine = postgres_engine(settings, unique)
+        yield stack.enter_context(opened(engine))
+
+
+def told(store: Connection, turn: str) -> Told:
+    found = explain(store, "acme", turn)
+    assert found is not None
+    return found
+
+
+def codes(reasons: Any) -> list[str]:
+    return [reason.code for reason in reasons]
+
+
+def test_a_refused_turn(store: Connection) -> None:
+    story = told(store, "t1")
+    (decided,) = story.decisions
+    assert (decided.verdict, decided.policy) == ("drop", "1")
+    assert story.destination.audience == Audience(readers=(ALEX, KIM))
+    assert story.destination.listed_at is not None
+    assert story.destination.listed_at < decided.at
+    fed = {one.ref: one for one in story.evidence}
+    assert {ref: one.permitted for ref, one in fed.items()} == {
+        THEIRS: True,
+        MINE: False,
+        "revision:d@1": False,
+        "tool:none": False,
+    }
+    assert {ref: one.how for ref, one in fed.items()} == {
+        THEIRS: "permitted by the context answer r1",
+        MINE: "withheld by the context answer r1",
+        "revision:d@1": "named by the draft",
+        "tool:none": "a tool's result",
+    }
+    (leaf,) = fed["revision:d@1"].leaves
+    assert (leaf.permitted, leaf.codes, leaf.missing) == (False, ("audience_not_subset",), (KIM,))
+    assert (leaf.leaf.author, leaf.leaf.room, leaf.leaf.audience) == (ALEX, D1, Audience(readers=(ALEX,)))
+    assert (fed["revision:d@1"].memory, fed["revision:d@1"].made_of) == ("d", ("revision:m@1",))
+    assert fed["revision:d@1"].ended == "erased"
+    assert (fed["tool:none"].leaves, codes(fed["tool:none"].reasons)) == ((), ["source_missing"])
+    assert story.codes == ("audience_not_subset", "source_missing")
+    assert (story.authorized, story.deliveries, story.unknown) == (False, (), ())
+
+
+def test_a_turn_that_a_grant_let_out(store: Connection) -> None:
+    story = told(store, "t2")
+    assert [decided.verdict for decided in story.decisions] == ["deliver"]
+    (grant,) = story.grants
+    assert (grant.grant, grant.revision, grant.by) == ("g1", "d@1", "operator")  # as it was then; it was revoked since
+    assert grant.audience == Audience(readers=(ALEX, KIM))
+    (revision,) = [one for one in story.evidence if one.ref == "revision:d@1"]
+    assert [(heard.permitted, heard.by) for heard in revision.leaves] == [(True, ("grant g1",))]
+    assert [(one.status, one.message) for one in story.deliveries] == [("sent", f"{C1}/9")]
+    assert story.authorized
+    assert story.codes == ()
+
+
+def test_what_became_of_it_and_what_no_record_says(store: Connection) -> None:
+    withheld = told(store, "t3")
+    assert [(one.status, codes(one.reasons)) for one in withheld.deliveries] == [("withheld", ["destination_enlarged"])]
+    assert withheld.codes == ("destination_enlarged",)
+    assert told(store, "t4").unknown == (
+        "what another draft under this turn's id was: it was refused (turn_conflict)",
+        "what became of it: no delivery was recorded",
+    )
+    never_listed = told(store, "t6")
+    assert [decided.verdict for decided in never_listed.decisions] == ["hold"]
+    assert (never_listed.destination.audience, never_listed.destination.listed_at) == (None, None)
+    assert never_listed.unknown == ("who could read the room: no listing says so",)
+    assert explain(store, "acme", "t99") is None
+    assert explain(store, "other", "t1") is None  # R-ROOM-11
+
+
+def test_who_joined_since_the_listing_could_read_it_too(store: Connection) -> None:  # R-ROOM-4
+    story = told(store, "t5")
+    assert codes(story.decisions[-1].reasons) == ["trigger_not_subset"]
+    assert story.destination.audience == Audience(readers=(ALEX, EVE, KIM))
+    assert [heard.missing for one in story.evidence for heard in one.leaves] == [(EVE,)]
+
+
+def test_what_the_store_lacks_is_said_to_be_unknown(store: Connection) -> None:
+    digest = told(store, "t5").evidence[0].leaves[0].leaf.digest
+    store.execute(delete(TRACES).where(TRACES.c.turn == "t1"))
+    untraced = told(store, "t1")
+    assert {one.ref: one.permitted for one in untraced.evidence} == dict.fromkeys(
+        (THEIRS, MINE, "revision:d@1", "tool:none")
+    )
+    assert {one.ref: codes(one.reasons) for one in untraced.evidence}[MINE] == ["audience_not_subset"]
+    assert untraced.destination.audience is None
+    assert "what was compared, and by which listing: the last decision has no trace here" in untraced.unknown
+    store.execute(delete(AUDIENCES).where(AUDIENCES.c.digest == digest))
+    store.execute(POSITIONS.update().values(missed=7).where(POSITIONS.c.topic == "outbound"))
+    story = told(store, "t5")
+    assert [(heard.leaf.audience, heard.missing) for one in story.evidence for heard in one.leaves] == [(None, ())]
+    assert story.unknown == (
+        "who could read the room: whom its listing named is not in the store",
+        "what 7 records of outbound said, which were gone before they were read",
+    )
+    ((one,), _) = who_can_see(store, "acme", THEIRS)
+    assert one.audience.scope is Scope.UNKNOWN
+    store.rollback()
+
+
+def test_who_may_hear_a_source(store: Connection) -> None:
+    (theirs,), ended = who_can_see(store, "acme", THEIRS)
+    assert (theirs.audience, theirs.grants, ended) == (Audience(readers=(ALEX, KIM)), (), None)
+    (revision,), ended = who_can_see(store, "acme", "revision:d@1")
+    assert (revision.source.memory, revision.source.state, ended) == ("d", "current", "erased")
+    assert (revision.audience, revision.grants) == (Audience(readers=(ALEX,)), ())  # the grant was revoked
+    (quoting,), _ = who_can_see(store, "acme", f"message:{C1}/10")
+    assert len(quoting.source.leaves) == 2
+    assert quoting.audience == Audience(readers=(ALEX,))  # what all of them have in common
+    assert who_can_see(store, "acme", "message:slack:T1/C1/404") == ([], None)
+    assert who_can_see(store, "other", THEIRS) == ([], None)
+
+
+def test_what_a_reader_was_sent(store: Connection) -> None:
+    assert [one.turn for one in blast_radius(store, "acme", KIM)] == ["t2", "t4"]  # t3 was withheld
+    of_mine = blast_radius(store, "acme", KIM, MINE)
+    assert [(one.turn, one.status, one.heard) for one in of_mine] == [("t2", "sent", Heard.LISTED)]
+    assert of_mine[0].path == (MINE, "revision:m@1", "revision:d@1", "turn:t2")
+    assert [one.turn for one in blast_radius(store, "acme", KIM, THEIRS)] == ["t2", "t4"]
+    assert [one.status for one in blast_radius(store, "acme", KIM, THEIRS)] == ["sent", None]
+    assert blast_radius(store, "acme", EVE) == []
+    assert blast_radius(store, "other", KIM) == []
