@@ -70,6 +70,7 @@ STORED = (
 _READERS: Mapping[str, frozenset[Role]] = MappingProxyType(
     {
         "membership-refreshes": frozenset({Role.CONNECTOR, Role.SINK}),  # who was listed; who joined since (R-DLV-1)
+        "observed-messages": frozenset({Role.CONNECTOR}),  # in which rooms something is said
         "identity-proofs": frozenset({Role.SINK}),  # a proof must live when it is sent (R-DLV-1)
         "memory-writes": frozenset({Role.ASSESSOR}),
         "operator-commands": frozenset({Role.ASSESSOR, Role.SINK}),  # a pause withholds (R-POL-4)

@@ -11,15 +11,14 @@ from html import escape
 from typing import Any
 
 from turngate.connectors.slack.api import CallFailed, SlackApi
-from turngate.connectors.slack.directory import Directory
-from turngate.connectors.slack.events import DOUBTED
+from turngate.connectors.slack.doubts import Doubts
 from turngate.connectors.slack.ids import TS
 from turngate.connectors.slack.installations import Installation, Installations
 from turngate.connectors.slack.listing import list_room, worth_it
 from turngate.connectors.slack.members import next_cursor
 from turngate.connectors.slack.resolving import People
 from turngate.connectors.slack.rooms import Odd
-from turngate.schemas.inputs import Record, RoomChanged
+from turngate.schemas.inputs import Record
 from turngate.schemas.metadata import metadata, named_in
 from turngate.schemas.shapes import Code, Reason
 from turngate.sinks.claims import Key, Place
@@ -42,7 +41,7 @@ class SlackConnector:
         self._people = people
         self._installations = installations
         self._clock = clock
-        self._directory = Directory()
+        self._doubts = Doubts(people)
 
     def serves(self, room: str) -> bool:
         """See `Connector`."""
@@ -50,11 +49,7 @@ class SlackConnector:
 
     def told(self, record: Record) -> None:
         """See `Connector`. What an account is counts no more when it became something else (R-ROOM-5)."""
-        self._directory.learn(record)
-        if isinstance(record, RoomChanged) and record.what in DOUBTED and record.agent is not None:
-            home = self._installations.of_room(record.tenant, record.agent, record.room)
-            if home is not None:
-                self._people.forget(self._directory.members(home, record.room))
+        self._doubts.learn(record)
 
     async def listing(self, tenant: str, agent: str, room: str) -> Listed:
         """See `Connector`."""

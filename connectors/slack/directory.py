@@ -62,9 +62,9 @@ class Directory:
         """Those whose listings named this account."""
         return [room for room, users in self._rooms[_place(home)].items() if user in users]
 
-    def members(self, home: Installation, room: str) -> Iterable[str]:
+    def named_in(self, tenant: str, agent: str, room: str) -> Iterable[str]:
         """The accounts that the listings of a room named."""
-        return frozenset(self._rooms[_place(home)].get(room, ()))
+        return frozenset(self._rooms[tenant, agent, room.partition("/")[0]].get(room, ()))
 
 
 async def looked_back(feed: Feed, now: int) -> Directory:

@@ -1,4 +1,4 @@
-"""Decides when which conversation is listed: when it is asked for, and before what was observed there goes stale.
+"""Decides when which conversation is listed: when it is asked for, and before what is observed there goes stale.
 
 One listing of a room is under way at a time, and serves everybody who asked before it began. A listing that fails is
 published as one that failed, and tried again while somebody still waits for it.
@@ -15,24 +15,26 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from turngate.connectors.slack.api import SlackApi
-from turngate.connectors.slack.directory import Directory
-from turngate.connectors.slack.events import DOUBTED
+from turngate.connectors.slack.doubts import Doubts
 from turngate.connectors.slack.installations import Installation, Installations
 from turngate.connectors.slack.listing import Listing, list_room
 from turngate.connectors.slack.resolving import People
-from turngate.schemas.inputs import MembershipPage, PolicyPublished, Record, RoomChanged
+from turngate.schemas.inputs import MembershipPage, MessageObserved, PolicyPublished, Record, RoomChanged
 from turngate.schemas.outputs import RefreshRequested
 from turngate.schemas.policy import Freshness, PolicyInvalid, parse_policy
 from turngate.streams.feed import Feed
 from turngate.streams.log import LogError
 
 REFRESHES, REQUESTS, POLICIES = "membership-refreshes", "refresh-requests", "policies"
-#: Milliseconds for which a room that nobody asks for is still listed before its observations go stale.
+MESSAGES = "observed-messages"
+#: Milliseconds for which a room in which nothing is said, and that nobody asks for, is still kept from going stale.
 ACTIVE = 86_400_000
 #: Of the time for which an observation is good, so much passes before the room is listed anew.
 EARLY = 0.8
 #: Milliseconds until a listing that failed is tried again where nobody asks for it.
 AGAIN = 60_000
+#: Milliseconds between two rooms of a workspace that are listed though nobody asks: half of what Slack allows is left.
+PACE = 5_000
 #: Milliseconds between the beginnings of two listings of a room, so that a clock that is behind makes no storm of them.
 APART = 250
 #: Seconds before the second and the slowest further attempt.
@@ -51,15 +53,15 @@ log = logging.getLogger(__name__)
 class _Room:
     """What is known of a room's listings; times in ms. One must begin after `wanted`, and nobody waits after `until`.
 
-    `asked`: when the engine asked last; `began`: when our last one began; `good`: when the last of ours that succeeded
-    did; `seen`: when the last one on the log did, whoever made it.
+    `used`: when the engine asked last, or something was said; `began`: when our last one began; `good`: when the last
+    of ours that succeeded did; `seen`: when the last one on the log did, whoever made it.
     """
 
     home: Installation
     conversation: str
     wanted: int = 0
     until: int = 0
-    asked: int = 0
+    used: int = 0
     began: int = 0
     good: int = 0
     seen: int = 0
@@ -83,9 +85,10 @@ class Roster:
         self._feed = feed
         self._clock = clock
         self._people = People(api, installations) if people is None else people
-        self._directory = Directory()
+        self._doubts = Doubts(self._people)
         self._rooms: dict[tuple[str, str, str], _Room] = {}
         self._observations: dict[str, int] = {}
+        self._paced: dict[str, int] = {}
         self._turns: defaultdict[str, asyncio.Semaphore] = defaultdict(lambda: asyncio.Semaphore(_AT_ONCE))
         #: Set when everything that was on the log has been seen.
         self.ready = asyncio.Event()
@@ -110,6 +113,7 @@ class Roster:
                 group.create_task(self._follow(POLICIES, again, self._policy))
                 group.create_task(self._follow(REFRESHES, again, self._refresh))
                 group.create_task(self._follow(REQUESTS, again, self._request))
+                group.create_task(self._follow(MESSAGES, now - ACTIVE, self._message))
                 group.create_task(self._keep_fresh())
                 raise await self._failed
         except ExceptionGroup as failed:
@@ -126,22 +130,28 @@ class Roster:
         if isinstance(record, PolicyPublished):
             with contextlib.suppress(PolicyInvalid):
                 observation = parse_policy(record.document).freshness.observation
-                self._observations[record.tenant] = min(observation, self._observation(record.tenant))
+                self._observations[record.tenant] = min(observation, self._observations.get(record.tenant, observation))
 
     def _observation(self, tenant: str) -> int:
         return self._observations.get(tenant, Freshness().observation)
 
+    def _message(self, record: Record) -> None:
+        if isinstance(record, MessageObserved):
+            entry = self._entry(record.tenant, record.agent, record.room)
+            if entry is not None:
+                entry.used = max(entry.used, record.at)
+
     def _refresh(self, record: Record) -> None:
-        """A listing, whoever made it, or an account that is to be looked at anew."""
-        self._directory.learn(record)
+        """A listing, whoever made it; an account that is to be looked at anew; or what makes a listing void."""
+        self._doubts.learn(record)
         if isinstance(record, MembershipPage) and record.last and record.error is None:
             entry = self._entry(record.tenant, record.agent, record.room)
             if entry is not None:
                 entry.seen = max(entry.seen, record.started_at)
-        elif isinstance(record, RoomChanged) and record.what in DOUBTED and record.agent is not None:
-            home = self._installations.of_room(record.tenant, record.agent, record.room)
-            if home is not None:
-                self._people.forget(self._directory.members(home, record.room))
+        elif isinstance(record, RoomChanged) and record.agent is not None:
+            entry, now = self._rooms.get((record.tenant, record.agent, record.room)), self._clock()
+            if entry is not None and now < entry.until:  # somebody still waits, and the engine does not ask again
+                self._ask(entry, now, entry.until)
 
     def _request(self, record: Record) -> None:
         """What the engine asks for. A listing must begin after this, by the clock that dates listings."""
@@ -150,7 +160,7 @@ class Roster:
         entry, now = self._entry(record.tenant, record.agent, record.room), self._clock()
         if entry is None:
             return
-        entry.asked = max(entry.asked, record.at)
+        entry.used = max(entry.used, record.at)
         if record.need_by + _SKEW > now:
             self._ask(entry, now, now + max(0, record.need_by - record.at))
 
@@ -205,13 +215,21 @@ class Roster:
     async def _keep_fresh(self) -> None:
         while True:
             now = self._clock()
-            for entry in list(self._rooms.values()):
-                observation = self._observation(entry.home.tenant)
-                due = entry.seen + int(EARLY * observation)
-                used = entry.seen > 0 and now - entry.asked < ACTIVE
-                if used and due <= now < entry.seen + 2 * observation and now - entry.began >= AGAIN:
-                    self._ask(entry, max(entry.wanted, due - 1), max(entry.until, now + AGAIN))
+            for entry in sorted((e for e in self._rooms.values() if self._due(e, now)), key=self._stale_at):
+                if now - self._paced.get(entry.home.team, 0) >= PACE:
+                    self._paced[entry.home.team] = now
+                    self._ask(entry, max(entry.wanted, entry.seen), max(entry.until, now + AGAIN))
             await asyncio.sleep(_LOOK)
+
+    def _stale_at(self, entry: _Room) -> int:
+        return entry.seen + self._observation(entry.home.tenant)
+
+    def _due(self, entry: _Room, now: int) -> bool:
+        """Whether a room is in use, and its listing will soon be too old for what is said there."""
+        observation = self._observation(entry.home.tenant)
+        due = entry.seen + int(EARLY * observation)
+        used = entry.seen > 0 and now - entry.used < ACTIVE
+        return used and due <= now < entry.seen + 2 * observation and now - entry.began >= AGAIN
 
     async def _stop(self) -> None:
         tasks = [entry.task for entry in self._rooms.values() if entry.task is not None]

@@ -12,7 +12,7 @@ def test_a_role_is_given_what_it_needs_and_no_more(turngate: Turngate) -> None:
     assert result.exit_code == 0
     read, write, group = (shlex.split(line) for line in result.stdout.splitlines())
     start = ["kafka-acls.sh", "--bootstrap-server", "broker:9092", "--add", "--allow-principal", "User:slack"]
-    reads = ("membership-refreshes", "policies", "refresh-requests")
+    reads = ("membership-refreshes", "observed-messages", "policies", "refresh-requests")
     assert read == [*start, "--operation", "Read", *(word for topic in reads for word in ("--topic", topic))]
     inputs = ("membership-refreshes", "observed-messages", "identity-proofs", "approvals")
     assert write == [*start, "--operation", "Write", *(word for t in inputs for word in ("--topic", t))]

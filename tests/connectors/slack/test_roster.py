@@ -15,7 +15,7 @@ from turngate.cli.files import now
 from turngate.connectors.slack.api import SlackApi
 from turngate.connectors.slack.events import ACCOUNT_CHANGED, changed
 from turngate.connectors.slack.installations import App, Installation, Installations
-from turngate.connectors.slack.roster import EARLY, Roster
+from turngate.connectors.slack.roster import ACTIVE, EARLY, PACE, Roster
 from turngate.schemas.inputs import MembershipPage, MessageObserved, PolicyPublished, Record
 from turngate.schemas.outputs import EvidenceRecorded
 from turngate.streams.local_feed import LocalFeed
@@ -238,3 +238,55 @@ async def test_many_rooms_under_faults_are_all_listed_or_said_not_to_be(
     for page in (p for p in seen if p.error is None):
         members = rooms[page.room.partition("/")[2]].members
         assert {m.reader for m in page.members} == {f"slack:T1/{m}" for m in members}
+
+
+async def test_a_room_in_which_something_is_said_is_kept_fresh_though_nobody_asks_any_more(
+    slack: Slack, acme: Workspace, home: Installation, api: SlackApi, feed: LocalFeed
+) -> None:
+    offset = [0]
+    async with roster(api, [home], feed, clock=lambda: now() + offset[0]):
+        await feed.append([policy('{"observation": "30h"}')])
+        for number, room in enumerate(("C2", "C1"), 1):  # the silent one would come first
+            slack.channel(room, acme, ["UBOT", "UALEX"])
+            await feed.append([message(room=f"slack:T1/{room}")])
+            await until(feed, "membership-refreshes", lambda seen, number=number: len(seen) == number)
+        said = message(2)
+        await feed.append([said.model_copy(update={"at": said.at + ACTIVE // 2})])
+        offset[0] = ACTIVE + 60_000
+        *_, third = pages(await until(feed, "membership-refreshes", lambda seen: len(seen) == 3))
+        requests = [r async for r in feed.follow("refresh-requests", 0, forever=False)]
+    assert third.room == C1
+    assert len(requests) == 2
+
+
+async def test_rooms_that_nobody_asks_for_are_listed_one_at_a_time(
+    slack: Slack, acme: Workspace, home: Installation, api: SlackApi, feed: LocalFeed
+) -> None:
+    offset = [0]
+    async with roster(api, [home], feed, clock=lambda: now() + offset[0]):
+        await feed.append([policy('{"observation": "10m"}')])
+        for room in ("C1", "C2"):
+            slack.channel(room, acme, ["UBOT", "UALEX"])
+            await feed.append([message(room=f"slack:T1/{room}")])
+        await until(feed, "membership-refreshes", lambda seen: len(seen) == 2)
+        offset[0] = int(EARLY * 600_000)
+        await until(feed, "membership-refreshes", lambda seen: len(seen) == 3)
+        offset[0] += PACE
+        *_, third, fourth = pages(await until(feed, "membership-refreshes", lambda seen: len(seen) == 4))
+    assert {third.room, fourth.room} == {C1, "slack:T1/C2"}
+    assert fourth.started_at - third.started_at >= PACE - 1_000  # the first was begun a moment after its turn
+
+
+async def test_a_room_that_changes_while_somebody_waits_is_listed_again(
+    slack: Slack, acme: Workspace, home: Installation, api: SlackApi, feed: LocalFeed
+) -> None:
+    slack.channel("C1", acme, ["UBOT", "UALEX"])
+    async with roster(api, [home], feed):
+        await feed.append([policy(), message()])
+        await until(feed, "membership-refreshes", lambda seen: len(pages(seen)) == 1)
+        void = changed(home, C1, "archived", now())
+        await feed.append([void])
+        *_, second = pages(await until(feed, "membership-refreshes", lambda seen: len(pages(seen)) == 2))
+        requests = [r async for r in feed.follow("refresh-requests", 0, forever=False)]
+    assert second.started_at > void.at
+    assert len(requests) == 1
