@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
-from tests.client.places import AGENTS, InProcessPlace, LivePlace, Office, Place
+from tests.client.places import AGENTS, ALEX, BO, DIRECT, GENERAL, POLICY, InProcessPlace, LivePlace, Office, Place
 from tests.gateway.conftest import Keyring, Running, embedded, gateway_on
 from tests.kafka.cluster import CODEC, Cluster
-from turngate.client import Gate, connect
+from turngate.client import Gate, Turn, connect
 from turngate.client.testing import Workplace, workplace
 from turngate.gateway.tokens import Scope
 from turngate.streams.kafka.settings import KafkaSettings
@@ -153,4 +153,21 @@ async def office(any_place: AbstractAsyncContextManager[Place]) -> AsyncIterator
 async def live_office(live_place: AbstractAsyncContextManager[Place]) -> AsyncIterator[Office]:
     """The same where time passes by itself."""
     async with _opened(live_place) as made:
+        yield made
+
+
+@pytest.fixture
+async def staffed() -> AsyncIterator[Workplace]:
+    """A workplace with the two rooms in it."""
+    with Workplace(policy=POLICY) as made:
+        made.room(DIRECT, ALEX, kind="direct")
+        made.room(GENERAL, ALEX, BO)
+        yield made
+
+
+@pytest.fixture
+async def turn(staffed: Workplace) -> AsyncIterator[Turn]:
+    """A turn that answers Alex where Bo reads along."""
+    asked = staffed.said(GENERAL, "when am I away?", by=ALEX)
+    async with staffed.gate().turn(room=GENERAL, trigger=asked) as made:
         yield made

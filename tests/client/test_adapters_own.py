@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-
 import pytest
 from agents import Agent, RunConfig, Runner
 from agents.testing import ScriptedModel, assistant_message
@@ -25,7 +23,7 @@ from pydantic_ai.messages import (
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 
 from tests.client.frameworks import State
-from tests.client.places import ALEX, BO, DIRECT, GENERAL, POLICY
+from tests.client.places import ALEX, DIRECT
 from turngate.client import Inference, Turn
 from turngate.client.adapters import langgraph, openai_agents, pydantic_ai
 from turngate.client.testing import Workplace
@@ -33,22 +31,7 @@ from turngate.schemas.inputs import ToolReturned
 from turngate.schemas.shapes import Code
 
 
-@pytest.fixture
-async def office() -> AsyncIterator[Workplace]:
-    with Workplace(policy=POLICY) as made:
-        made.room(DIRECT, ALEX, kind="direct")
-        made.room(GENERAL, ALEX, BO)
-        yield made
-
-
-@pytest.fixture
-async def turn(office: Workplace) -> AsyncIterator[Turn]:
-    asked = office.said(GENERAL, "when am I away?", by=ALEX)
-    async with office.gate().turn(room=GENERAL, trigger=asked) as made:
-        yield made
-
-
-async def test_what_the_provider_of_a_model_ran_counts_pydantic_ai(office: Workplace, turn: Turn) -> None:
+async def test_what_the_provider_of_a_model_ran_counts_pydantic_ai(staffed: Workplace, turn: Turn) -> None:
     def model(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
         ran = [
             NativeToolCallPart("web_search", {}, tool_call_id="1"),
@@ -59,11 +42,11 @@ async def test_what_the_provider_of_a_model_ran_counts_pydantic_ai(office: Workp
     inference = await Inference.begin(turn)
     result = await PydanticAgent(FunctionModel(model)).run("hello", capabilities=[pydantic_ai.Guard(inference)])
     verdict = await pydantic_ai.say(inference, result)
-    assert [(r.server, r.operation) for r in office.records(ToolReturned)] == [("web_search", "web_search")]
+    assert [(r.server, r.operation) for r in staffed.records(ToolReturned)] == [("web_search", "web_search")]
     assert {r.code for r in verdict.reasons} == {Code.SOURCE_UNKNOWN}
 
 
-async def test_what_the_provider_of_a_model_ran_counts_openai_agents(office: Workplace, turn: Turn) -> None:
+async def test_what_the_provider_of_a_model_ran_counts_openai_agents(staffed: Workplace, turn: Turn) -> None:
     search = ActionSearch(type="search", query="x")
     ran = ResponseFunctionWebSearch(id="1", action=search, status="completed", type="web_search_call")
     model = ScriptedModel([[ran, assistant_message("it says so")]])
@@ -72,19 +55,19 @@ async def test_what_the_provider_of_a_model_ran_counts_openai_agents(office: Wor
     quiet = RunConfig(tracing_disabled=True)
     result = await Runner.run(agent, "hello", hooks=openai_agents.Guard(inference), run_config=quiet)
     verdict = await openai_agents.say(inference, result)
-    assert [(r.server, r.operation) for r in office.records(ToolReturned)] == [("web_search", "web_search")]
+    assert [(r.server, r.operation) for r in staffed.records(ToolReturned)] == [("web_search", "web_search")]
     assert {r.code for r in verdict.reasons} == {Code.SOURCE_UNKNOWN}
 
 
-async def test_what_the_provider_of_a_model_ran_counts_langgraph(office: Workplace, turn: Turn) -> None:
+async def test_what_the_provider_of_a_model_ran_counts_langgraph(staffed: Workplace, turn: Turn) -> None:
     ran = {"type": "server_tool_call", "name": "web_search", "args": {}, "id": "1"}
     inference = await Inference.begin(turn)
     verdict = await langgraph.say(inference, [AIMessage([ran, {"type": "text", "text": "it says so"}])])
-    assert [(r.server, r.operation) for r in office.records(ToolReturned)] == [("web_search", "web_search")]
+    assert [(r.server, r.operation) for r in staffed.records(ToolReturned)] == [("web_search", "web_search")]
     assert {r.code for r in verdict.reasons} == {Code.SOURCE_UNKNOWN}
 
 
-async def test_a_narrower_rendering_passes_where_the_run_is_refused(office: Workplace, turn: Turn) -> None:
+async def test_a_narrower_rendering_passes_where_the_run_is_refused(staffed: Workplace, turn: Turn) -> None:
     """R-TURN-2: it was made by a run of its own."""
     wide, narrow = await Inference.begin(turn), await turn.context([])
     await wide.returned("diary", "from the 14th on")
@@ -93,7 +76,7 @@ async def test_a_narrower_rendering_passes_where_the_run_is_refused(office: Work
     assert verdict.text == "I would rather not say"
 
 
-async def test_an_output_that_is_no_text_is_the_agent_s_own_mistake(office: Workplace, turn: Turn) -> None:
+async def test_an_output_that_is_no_text_is_the_agent_s_own_mistake(staffed: Workplace, turn: Turn) -> None:
     class Answer(BaseModel):
         days: int
 
@@ -106,14 +89,14 @@ async def test_an_output_that_is_no_text_is_the_agent_s_own_mistake(office: Work
         await pydantic_ai.say(inference, result)
     with pytest.raises(TypeError, match="text"):
         await langgraph.say(inference, [HumanMessage("hello")])
-    assert office.sent == []
+    assert staffed.sent == []
 
 
-async def test_a_store_shows_a_run_what_its_room_may_hear(office: Workplace, turn: Turn) -> None:
+async def test_a_store_shows_a_run_what_its_room_may_hear(staffed: Workplace, turn: Turn) -> None:
     """LangGraph's memory: an item's key is a revision."""
-    private = office.said(DIRECT, "I fly on the 14th", by=ALEX)
+    private = staffed.said(DIRECT, "I fly on the 14th", by=ALEX)
     store = InMemoryStore()
-    async with office.gate().turn(room=DIRECT, trigger=private) as before:
+    async with staffed.gate().turn(room=DIRECT, trigger=private) as before:
         kept = await before.remember("Alex flies on the 14th")
     assert kept.revision is not None
     await store.aput(("alex",), kept.revision, {"text": "Alex flies on the 14th"})
@@ -131,7 +114,7 @@ async def test_a_store_shows_a_run_what_its_room_may_hear(office: Workplace, tur
     graph.add_edge(START, "read")
     graph.add_edge("read", END)
     texts = []
-    async with office.gate().turn(room=DIRECT, trigger=private) as there:
+    async with staffed.gate().turn(room=DIRECT, trigger=private) as there:
         for one in (turn, there):
             inference = await Inference.begin(one)
             state = await graph.compile().ainvoke({"messages": []}, langgraph.config(inference))
@@ -143,7 +126,7 @@ async def test_a_store_shows_a_run_what_its_room_may_hear(office: Workplace, tur
         langgraph.GuardedStore(store).get(("alex",), kept.revision)
 
 
-async def test_a_run_that_belongs_to_no_turn_runs_no_tool(office: Workplace) -> None:
+async def test_a_run_that_belongs_to_no_turn_runs_no_tool(staffed: Workplace) -> None:
     ran = []
 
     def search() -> str:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
+import sys
 from pathlib import Path
 from typing import Self
 
@@ -21,6 +23,7 @@ from turngate.gateway.guard import Limits
 from turngate.schemas.outputs import Verdict
 from turngate.streams.kafka.feed import KafkaFeed
 
+ROOT = Path(__file__).parents[2]
 NOBODY = "http://127.0.0.1:9"
 
 
@@ -236,6 +239,29 @@ async def test_an_error_of_the_agent_s_own_says_nothing_and_is_its_own(workplace
     assert workplace.sent == []
     with pytest.raises(RuntimeError, match="async with"):
         await turn.say("hello")
+
+
+async def test_an_agent_that_is_killed_goes_on_with_the_same_turn(tmp_path: Path) -> None:
+    """R-TURN-8: kill -9 while it waits; begun again under the same name it is decided once."""
+    async with gateway_place(tmp_path) as place:
+        office = Office(place)
+        await office.open()
+        asked = await office.said(GENERAL, "hello?")
+        command = [sys.executable, "-m", "tests.client.agent_process", NOWHERE, asked, "my-own-id", "hello"]
+        settings = os.environ | {"TURNGATE_URL": place.url, "TURNGATE_TOKEN": place.token("mesh")}
+
+        async def agent() -> asyncio.subprocess.Process:
+            pipe = asyncio.subprocess.PIPE
+            return await asyncio.create_subprocess_exec(*command, env=settings, stdout=pipe, cwd=ROOT)
+
+        first = await agent()
+        await office.until_held("my-own-id")
+        first.kill()
+        assert await first.wait() == -9
+        await office.listed(NOWHERE, ALEX)
+        assert await (await agent()).communicate() == (b"hello\n", None)
+        assert await office.decided("my-own-id") == ["hold", "deliver"]
+        assert [s.text for s in await office.sent()] == ["hello"]
 
 
 @pytest.mark.kafka
