@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from turngate.processors.engine import Engine
     from turngate.schemas.codec import Codec
     from turngate.streams.comparing import Difference
-    from turngate.streams.log import Headers
+    from turngate.streams.log import Headers, Message, Outgoing
     from turngate.streams.verifying import Checked, Verifying
 
 #: Seconds after which it is written down how far a replay is.
@@ -188,6 +188,8 @@ def _as_text(difference: Difference, codec: Codec) -> str:
     lines = [f"{difference.topic}{place}, of {difference.cause or 'no record'}: {difference.why}"]
     for side in ("recorded", "again"):
         lines.append(f"  {side}: {json.dumps(told[side], ensure_ascii=False, sort_keys=True)}")
+    for side, trace in (told["traces"] or {}).items():
+        lines.append(f"  {side}, its trace: {json.dumps(trace, ensure_ascii=False, sort_keys=True)}")
     return "\n".join(lines)
 
 
@@ -202,6 +204,14 @@ def _told(difference: Difference, codec: Codec) -> dict[str, Any]:
         "offset": None if was is None else was.offset,
         "cause": difference.cause,
         "why": difference.why,
+        "recorded": None if was is None else _plain(codec, was.key, was.value, was.headers),
+        "again": None if now is None else _plain(codec, now.key, now.value, now.headers),
+        "traces": None if difference.traces is None else _traces(*difference.traces, codec),
+    }
+
+
+def _traces(was: Message | None, now: Outgoing | None, codec: Codec) -> dict[str, Any]:
+    return {
         "recorded": None if was is None else _plain(codec, was.key, was.value, was.headers),
         "again": None if now is None else _plain(codec, now.key, now.value, now.headers),
     }

@@ -4,24 +4,28 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from turngate.schemas.catalog import APPLIED, INPUT_TOPICS, OUTPUT_TOPICS
+from turngate.schemas.catalog import APPLIED, INPUT_TOPICS, OUTPUT_TOPIC, OUTPUT_TOPICS
+from turngate.schemas.codec import Codec
 from turngate.streams.log import Headers, Message, Outgoing
 from turngate.streams.recorded import Cursor, Records
 from turngate.streams.replay import Step
+from turngate.streams.traced import TraceChains
 
 #: A decision's `ce_id`: the place of the record that it came of, and its number among what came of it.
 _CAUSE = re.compile(rb"([a-z-]{1,40})/(\d{1,9})/(\d{1,18})/\d{1,9}")
 #: The topics whose records are decisions. A stretch is what is replayed, and compared on its own.
 COMPARED = tuple(topic for topic in OUTPUT_TOPICS if topic != APPLIED)
+AUDIT = OUTPUT_TOPIC["DecisionTraced"]
 
 
 @dataclass(frozen=True, slots=True)
 class Difference:
     """A decision that is not what was recorded: None where there is none on one of the two sides.
 
-    `cause` is its `ce_id`, and `why` what differs, in a word or two.
+    `cause` is its `ce_id`, and `why` what differs, in a word or two. `traces`: those of the decision, as they were
+    recorded and as they are made again.
     """
 
     topic: str
@@ -29,6 +33,7 @@ class Difference:
     recorded: Message | None
     again: Outgoing | None
     why: str
+    traces: tuple[Message | None, Outgoing | None] | None = None
 
 
 class Comparing:
@@ -36,11 +41,15 @@ class Comparing:
 
     A recorded decision belongs to the stretch that holds its cause, so that one that is missing, or one too many, does
     not set the others apart. What retention has removed from the beginning of a topic is counted, and is no difference.
+    A decision and its trace that differ are one difference, and the traces after it are none by that alone.
     """
 
-    def __init__(self, records: Records, partition: int, starts: Mapping[str, int], ends: Mapping[str, int]) -> None:
+    def __init__(
+        self, records: Records, codec: Codec, partition: int, starts: Mapping[str, int], ends: Mapping[str, int]
+    ) -> None:
         self._partition = partition
         self._ends = ends
+        self.chains = TraceChains(codec)
         firsts = {t: records.first(t, partition) for t in COMPARED}
         self._cursors = {t: Cursor(records.scan(t, partition, max(starts[t], firsts[t]), ends[t])) for t in COMPARED}
         #: Topics of which no record is met yet, and that do not reach back to where this begins.
@@ -84,15 +93,30 @@ class Comparing:
         again: dict[str, list[Outgoing]] = {topic: [] for topic in COMPARED}
         for made in outputs:
             again[made.topic].append(made)
+        was: dict[str, list[Message]] = {}
         for topic, made_again in again.items():
-            recorded = list(self._came_of(topic, positions))
-            there = self._there(topic, recorded, made_again) if topic in self.cut else made_again
+            recorded = was[topic] = list(self._came_of(topic, positions))
+            there = again[topic] = self._there(topic, recorded, made_again) if topic in self.cut else made_again
             self.decisions += len(there)
-            if _bytes(recorded) != _bytes(there):
-                found += _differences(topic, recorded, there, held)
+            if _bytes(recorded) != _bytes(there) or (topic == AUDIT and self.chains.apart):
+                found += _differences(topic, recorded, there, held, self.chains if topic == AUDIT else None)
         self.decisions += sum(d.again is None for d in found)
+        found = self._with_traces(found, was[AUDIT], again[AUDIT]) if found else found
         self.differ += len(found)
         return found
+
+    def _with_traces(self, found: list[Difference], was: list[Message], now: list[Outgoing]) -> list[Difference]:
+        """Each decision that differs with its traces, which are then no difference of their own."""
+        shown: set[int] = set()
+        told: list[Difference] = []
+        for one in (d for d in found if d.topic != AUDIT):
+            decision = one.recorded if one.again is None else one.again
+            old, new = self.chains.of(decision, was), self.chains.of(decision, now)
+            traces = None if old is None else was[old], None if new is None else now[new]
+            shown.update(id(trace) for trace in traces if trace is not None)
+            told.append(replace(one, traces=traces) if traces != (None, None) else one)
+        alone = [d for d in found if d.topic == AUDIT and not {id(d.recorded), id(d.again)} & shown]
+        return told + alone
 
     def _there(self, topic: str, recorded: list[Message], again: list[Outgoing]) -> list[Outgoing]:
         """Of a topic whose beginning is gone, what can be on it: what comes from its first record on."""
@@ -117,9 +141,13 @@ class Comparing:
 
 
 def _differences(
-    topic: str, recorded: list[Message], again: list[Outgoing], held: frozenset[tuple[str, int]]
+    topic: str,
+    recorded: list[Message],
+    again: list[Outgoing],
+    held: frozenset[tuple[str, int]],
+    chains: TraceChains | None,
 ) -> Iterator[Difference]:
-    """Each on its own, a decision being known again by its cause."""
+    """Each on its own, a decision being known again by its cause. `chains`: where these are traces."""
     wanted = [_named(made.headers) for made in again]
     left = dict(zip(wanted, again, strict=True))
     for message in recorded:
@@ -128,10 +156,17 @@ def _differences(
         cause = name.decode("utf-8", "replace")
         if made is None:
             why = "is there twice" if name in wanted else _no_cause(name, held)
+            if chains is not None:
+                chains.differs(message, None)
             yield Difference(topic, cause, message, None, why)
         elif _bytes([message]) != _bytes([made]):
-            yield Difference(topic, cause, message, made, _what_differs(message, made))
+            if chains is None or chains.differs(message, made) or message.headers != made.headers:
+                yield Difference(topic, cause, message, made, _what_differs(message, made))
+        elif chains is not None:
+            chains.same(message.key)
     for name, made in left.items():
+        if chains is not None:
+            chains.differs(None, made)
         yield Difference(topic, name.decode(), None, made, "is not on the topic")
     order = [_named(message.headers) for message in recorded]
     if order != wanted and sorted(order) == sorted(wanted):

@@ -10,6 +10,7 @@ from typing import Any, Generic, Protocol, TypeVar
 from turngate.processors.state import State
 from turngate.schemas.catalog import APPLIED, DRAFTS
 from turngate.schemas.codec import Codec
+from turngate.streams.chain import Link
 from turngate.streams.comparing import Comparing, Difference
 from turngate.streams.fold import Applies
 from turngate.streams.local_runtime import Restore
@@ -63,7 +64,7 @@ class Verifying(Generic[H]):
     ) -> None:
         self.replay = Replay(records, restore, codec, partition, begin)
         self._range = {"start": start, "to": to}
-        self._comparing = Comparing(records, partition, self.replay.starts, self.replay.ends)
+        self._comparing = Comparing(records, codec, partition, self.replay.starts, self.replay.ends)
         notes = {} if begin is None else begin.notes
         if notes and notes["range"] != self._range:
             raise LogError(f"that replay is of the drafts {_words(notes['range'])}, not {_words(self._range)}")
@@ -72,6 +73,8 @@ class Verifying(Generic[H]):
         self._comparing.decisions, self._comparing.differ = notes.get("decisions", 0), notes.get("differ", 0)
         self._comparing.gone = notes.get("gone", 0)
         self._comparing.cut.update(notes.get("cut", []))
+        apart = {tenant: (Link(*was), Link(*now)) for tenant, (was, now) in notes.get("apart", {}).items()}
+        self._comparing.chains.apart.update(apart)
         #: Versions other than this one's that recorded something.
         self.engines: list[str] = notes.get("engines", [])
         self._applied: int = self.replay.starts[APPLIED]
@@ -123,6 +126,7 @@ class Verifying(Generic[H]):
         notes: dict[str, Any] = {"range": self._range, "engines": self.engines}
         notes |= {"decisions": self.decisions, "differ": self.differ, "gone": self.gone}
         notes["cut"] = sorted(self._comparing.cut)
+        notes["apart"] = self._comparing.chains.apart
         outputs = self._comparing.positions | {APPLIED: self._applied}
         entries, about = engine.state.entries(), (positions, engine.version)
         return write_snapshot(folder, self.replay.partition, outputs, entries, lambda: about, notes)

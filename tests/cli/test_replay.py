@@ -49,16 +49,19 @@ def test_a_difference_is_shown_with_both_records(turngate: Turngate, log: Path) 
     changed(log, "turn-verdicts", 0, turn="t9")
     result = turngate("replay", "--log", log)
     assert result.exit_code == 1
-    first, was, now, last = result.stdout.splitlines()
+    first, was, now, *traces, last = result.stdout.splitlines()
     assert first == "turn-verdicts@0, of turn-drafts/0/0/0: another value"
     assert json.loads(was.removeprefix("  recorded: "))["value"]["turn"] == "t9"
     assert json.loads(now.removeprefix("  again: "))["value"]["turn"] == "t1"
+    assert [trace.partition(": ")[0] for trace in traces] == ["  recorded, its trace", "  again, its trace"]
+    assert {json.loads(trace.partition(": ")[2])["value"]["turn"] for trace in traces} == {"t1"}
     assert last.endswith(" decisions, 1 differ")
 
     told = [json.loads(line) for line in turngate("replay", "--log", log, "--json").stdout.splitlines()]
     assert (told[0]["topic"], told[0]["offset"], told[0]["why"]) == ("turn-verdicts", 0, "another value")
     assert told[0]["recorded"]["value"]["turn"] == "t9"
     assert told[0]["again"]["headers"] == told[0]["recorded"]["headers"]
+    assert {told[0]["traces"][side]["record"] for side in ("recorded", "again")} == {"DecisionTraced"}
     assert (told[1]["differ"], told[1]["gone"], told[1]["other_engines"]) == (1, 0, [])
 
 

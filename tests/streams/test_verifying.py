@@ -117,7 +117,44 @@ def test_what_retention_has_removed_from_a_topic_is_no_difference(lived: LocalLo
     assert 0 < verifying.decisions < every - gone
 
 
-@pytest.mark.parametrize("topic", ["turn-verdicts", "outbound", "source-evidence", "memory-revisions", "grants"])
+@pytest.mark.parametrize("resumed", [False, True])
+def test_a_decision_that_is_another_one_now_is_one_difference_with_both_traces(resumed: bool, tmp_path: Path) -> None:
+    with LocalLog() as lived:
+        live(lived, history(40), together=1)
+        said = first(lived, "outbound", lambda r: isinstance(r, TurnAuthorized))
+        turn = CODEC.decode(said.value).turn  # type: ignore[attr-defined]
+        was = first(lived, DRAFTS, lambda r: r.turn == turn)  # type: ignore[attr-defined]
+        other = CODEC.decode(was.value).model_copy(update={"broadcast": True})
+        with copy(lived, in_its_place(replace(was, value=CODEC.encode(other)))) as log:
+            verifying, found = Verifying(log, RESTORE, CODEC), []
+            for step in verifying.steps():
+                found += step.differences
+                if resumed and len(found) == 1 and step.differences:
+                    verifying.save(tmp_path)
+                    snapshot = read_snapshot(newest(tmp_path, 0) or tmp_path)
+                    again = Verifying(log, RESTORE, CODEC, begin=snapshot)
+                    found += [difference for later in again.steps() for difference in later.differences]
+                    break
+            assert len([m for m in log.scan("audit") if m.offset > 20]) > 10, "traces go on after it"
+    assert [d.topic for d in found] == ["turn-verdicts", "turn-verdicts", "outbound"]  # it was held first
+    traces = [tuple(CODEC.decode(side.value) for side in d.traces) for d in found]  # type: ignore[union-attr]
+    assert {trace.turn for both in traces for trace in both} == {turn}  # type: ignore[attr-defined]
+    assert all(was.decided != now.decided for was, now in traces)  # type: ignore[attr-defined]
+
+
+def test_a_draft_that_is_gone_sets_no_later_trace_apart() -> None:
+    with LocalLog() as lived:
+        live(lived, history(30), together=1)
+        gone = next(m for m in lived.scan(DRAFTS) if m.offset == 10)
+        with copy(lived, without(gone)) as log:
+            _, differences = verified(log)
+    assert len(differences) > 1
+    assert all(d.topic != "audit" for d in differences)
+
+
+@pytest.mark.parametrize(
+    "topic", ["turn-verdicts", "outbound", "source-evidence", "memory-revisions", "grants", "audit"]
+)
 def test_a_stored_decision_that_was_changed_is_found(lived: LocalLog, topic: str) -> None:
     was = next(iter(lived.scan(topic)))
     record = CODEC.decode(was.value)
