@@ -35,6 +35,7 @@ def acl(
     sink: Annotated[_Named, _who("sink", "Send what was authorized")] = None,
     auditor: Annotated[_Named, _who("auditor", "Keep the record of decisions")] = None,
     store: Annotated[_Named, _who("store", "Fill the audit store (`turngate store fill`)")] = None,
+    gateway: Annotated[_Named, _who("gateway", "Write for whoever has a token (`turngate gateway`)")] = None,
 ) -> None:
     """Print the broker's ACLs that make authority by topic true, as commands for Kafka's own tool.
 
@@ -47,7 +48,7 @@ def acl(
 
     with extra("kafka"):
         from turngate.streams.kafka.acl import commands
-    given = (connector, agent, assessor, operator, worker, sink, auditor, store)
+    given = (connector, agent, assessor, operator, worker, sink, auditor, store, gateway)
     principals = {role: tuple(who or ()) for role, who in zip(Role, given, strict=True)}
     for named in (name for names in principals.values() for name in names):
         kind, _, name = named.partition(":")

@@ -10,11 +10,13 @@ import typer
 
 from turngate.cli.errors import Impossible, extra
 from turngate.cli.options import Connection, connects
-from turngate.cli.slack_parts import feed_of, log_lines, place_of, until_stopped
+from turngate.cli.slack_parts import Work, feed_of, log_lines, place_of, until_stopped
 
 if TYPE_CHECKING:
     from turngate.gateway.guard import Limits
     from turngate.gateway.service import Gateway
+    from turngate.gateway.token_file import TokenFile
+    from turngate.gateway.token_table import PostgresTokens
     from turngate.gateway.tokens import Tokens
     from turngate.streams.feed import Feed
 
@@ -37,7 +39,7 @@ MaxBody = Annotated[
 ]
 
 
-@connects(log=True, keys=True)
+@connects(log=True, keys=True, postgres=True)
 def gateway(
     connection: Connection,
     *,
@@ -51,28 +53,43 @@ def gateway(
     What it acknowledges is on the log, and a request that is sent again is answered as before. Any number of gateways
     may stand before one log. It speaks plain HTTP: let a proxy bring TLS. See docs/gateway.md.
 
+    Tokens lie in a file, or in Postgres where several gateways share them.
+
     Example:  turngate gateway --tokens-file tokens.json --bootstrap-servers broker:9092
     """
-    tokens = tokens_of(tokens_file)
+    tokens, looking = tokens_of(connection, tokens_file)
     place, limits = place_of(listen), limits_of(rate, max_body)
     log_lines(connection)
 
     async def run() -> None:
         async with feed_of(connection) as (feed, work):
-            await until_stopped(*work, serving(feed, tokens, place, limits, "--listen").run())
+            await until_stopped(*work, *looking, serving(feed, tokens, place, limits, "--listen").run())
 
     asyncio.run(run())
 
 
-def tokens_of(file: Path | None) -> Tokens:
-    """Where tokens lie. Raises `Impossible` where nobody says, and `SettingsError` where they cannot be read."""
+def tokens_of(connection: Connection, file: Path | None) -> tuple[Tokens, list[Work]]:
+    """Where tokens lie, and the work of following them. Raises `Impossible` or `LogError` where that is no use."""
     with extra("gateway"):
         import turngate.gateway.service  # noqa: F401
-    from turngate.gateway.token_file import TokenFile
+    keeper = keeper_of(connection, file)
+    keeper.all()
+    follow = getattr(keeper, "follow", None)
+    return keeper, [] if follow is None else [follow()]
 
-    if file is None:
-        raise Impossible("nobody may ask: give --tokens-file, which `turngate token create` makes")
-    return TokenFile(file)
+
+def keeper_of(connection: Connection, file: Path | None) -> TokenFile | PostgresTokens:
+    """Where tokens are kept: in the file that is named, else in the database. Raises `Impossible` where none is."""
+    with extra("gateway"):
+        from turngate.gateway.token_file import TokenFile
+    if file is not None:
+        return TokenFile(file)
+    settings = connection.postgres() if "postgres_dsn" in connection.values else None
+    if settings is None:
+        raise Impossible("nobody may ask: give --tokens-file or --postgres-dsn; `turngate token create` makes tokens")
+    with extra("postgres"):
+        from turngate.gateway.token_table import PostgresTokens
+    return PostgresTokens(settings)
 
 
 def limits_of(rate: int, max_body: int) -> Limits:

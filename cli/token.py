@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import json
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from turngate.cli.errors import NO, Impossible, extra
+from turngate.cli.errors import NO, Impossible
 from turngate.cli.files import now
-from turngate.cli.gateway import TokensFile
+from turngate.cli.gateway import TokensFile, keeper_of
 from turngate.cli.group import Commands
+from turngate.cli.options import Connection, connects
 
 if TYPE_CHECKING:
     from turngate.gateway.tokens import Token
@@ -27,7 +27,9 @@ def token() -> None:
 
 
 @app.command()
+@connects(broker=False, postgres=True)
 def create(
+    connection: Connection,
     *,
     tenant: Annotated[str, typer.Option(metavar="TENANT", help="Whose it is.")],
     scope: Annotated[list[str], typer.Option(metavar="SCOPE", help="agent, connector, executor or operator.")],
@@ -44,31 +46,27 @@ def create(
 
     Example:  turngate token create --tenant acme --agent mesh --scope agent --tokens-file tokens.json
     """
-    path = _named(tokens_file)
-    with extra("gateway"):
-        from turngate.gateway.token_file import read_tokens, write_tokens
+    keeper = keeper_of(connection, tokens_file)
     from turngate.gateway.tokens import Token, fresh
 
     token_id, shown, digest = fresh()
     scopes, namespaces = _checked(tenant, scope, agent, namespace or [])
     expires = None if days is None else now() + days * _DAY_MS
-    made = Token(token_id, tenant, agent, scopes, namespaces, digest, now(), expires)
-    write_tokens(path, [*(read_tokens(path) if path.exists() else ()), made])
-    typer.echo(f"{path}: token {token_id} is kept as a digest; this is shown once:", err=True)
+    keeper.add(Token(token_id, tenant, agent, scopes, namespaces, digest, now(), expires))
+    typer.echo(f"token {token_id} is kept as a digest; this is shown once:", err=True)
     typer.echo(shown)
 
 
 @app.command("list")
+@connects(broker=False, postgres=True)
 def listed(
+    connection: Connection,
     *,
     tokens_file: TokensFile = None,
     as_json: Annotated[bool, typer.Option("--json", help="JSON lines, for other programs.")] = False,
 ) -> None:
     """List the tokens: whose they are and what they may do, never themselves."""
-    path = _named(tokens_file)
-    with extra("gateway"):
-        from turngate.gateway.token_file import read_tokens
-    for token in read_tokens(path):
+    for token in keeper_of(connection, tokens_file).all():
         row = _row(token)
         if as_json:
             typer.echo(json.dumps(row, ensure_ascii=False))
@@ -78,7 +76,9 @@ def listed(
 
 
 @app.command()
+@connects(broker=False, postgres=True)
 def revoke(
+    connection: Connection,
     token_id: Annotated[str, typer.Argument(metavar="ID", help="As `list` shows it.", show_default=False)],
     *,
     tokens_file: TokensFile = None,
@@ -87,23 +87,10 @@ def revoke(
 
     Example:  turngate token revoke 4f1c09aa32be --tokens-file tokens.json
     """
-    path = _named(tokens_file)
-    with extra("gateway"):
-        from dataclasses import replace
-
-        from turngate.gateway.token_file import read_tokens, write_tokens
-    tokens = read_tokens(path)
-    if not any(token.id == token_id and token.live(now()) for token in tokens):
-        typer.echo(f"{path}: no live token {token_id}")
+    if not keeper_of(connection, tokens_file).revoke(token_id, now()):
+        typer.echo(f"there is no live token {token_id}")
         raise typer.Exit(NO)
-    write_tokens(path, [replace(token, revoked_at=now()) if token.id == token_id else token for token in tokens])
     typer.echo(f"revoked {token_id}")
-
-
-def _named(file: Path | None) -> Path:
-    if file is None:
-        raise Impossible("say where the tokens lie: --tokens-file or TURNGATE_TOKENS_FILE")
-    return file
 
 
 def _checked(tenant: str, scope: list[str], agent: str | None, namespaces: list[str]) -> tuple[Any, frozenset[str]]:

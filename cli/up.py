@@ -67,10 +67,10 @@ def up(
     """
     if not slack and tokens_file is None:
         raise Impossible("nothing to connect: give --slack, or --tokens-file, which `turngate token create` makes")
-    tokens = None if tokens_file is None else tokens_of(tokens_file)
-    place, limits = place_of(gateway, "--gateway"), limits_of(rate, max_body) if tokens is not None else None
+    place = place_of(gateway, "--gateway")
     chat = _Slack.read(slack_file, slack_api, listen, socket_mode) if slack else None
     connection = Connection({"log": log, "keys_file": keys_file, "bootstrap_servers": None})
+    tokens = None if tokens_file is None else tokens_of(connection, tokens_file)[0]
     keys = connection.keys()
     log_lines(connection)
 
@@ -81,8 +81,8 @@ def up(
             feed = LocalFeed(there, keys)
             async with contextlib.AsyncExitStack() as stack:
                 work = [] if chat is None else await chat.connected(there, feed, stack)
-                if tokens is not None and limits is not None:
-                    work.append(serving(feed, tokens, place, limits, "--gateway").run())
+                if tokens is not None:
+                    work.append(serving(feed, tokens, place, limits_of(rate, max_body), "--gateway").run())
                 await until_stopped(feed.tick(), *work)
 
     asyncio.run(run())

@@ -20,10 +20,9 @@ _REFS = "#/components/schemas/"
 _JSON = "application/json"
 #: How every request may be refused, and those that bring a body.
 _REFUSED = (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN, HTTPStatus.UNPROCESSABLE_ENTITY,
-            HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.INTERNAL_SERVER_ERROR)  # fmt: skip
+            HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.INTERNAL_SERVER_ERROR, HTTPStatus.SERVICE_UNAVAILABLE)  # fmt: skip
 _REFUSED_BODY = (HTTPStatus.BAD_REQUEST, HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.CONFLICT,
-                 HTTPStatus.REQUEST_ENTITY_TOO_LARGE, HTTPStatus.UNSUPPORTED_MEDIA_TYPE,
-                 HTTPStatus.SERVICE_UNAVAILABLE)  # fmt: skip
+                 HTTPStatus.REQUEST_ENTITY_TOO_LARGE, HTTPStatus.UNSUPPORTED_MEDIA_TYPE)  # fmt: skip
 #: What a request of an agent is answered by.
 ANSWERS: tuple[type[Record], ...] = (
     outputs.ContextDecided,

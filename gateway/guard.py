@@ -18,7 +18,7 @@ from turngate.gateway.bodies import read_json
 from turngate.gateway.policies import Policies
 from turngate.gateway.problems import Problem
 from turngate.gateway.refreshes import Refreshes
-from turngate.gateway.tokens import Scope, Token, Tokens, presented
+from turngate.gateway.tokens import Scope, Token, Tokens, TokensUnavailable, presented
 
 Wait = Annotated[float | None, Query(ge=0, description="Seconds to wait for an answer, at most.")]
 
@@ -64,7 +64,14 @@ class Gate:
     def token_of(self, request: Request) -> Token:
         """The live token of a request. Raises `Problem`, the same whatever is wrong with it."""
         kind, _, text = request.headers.get("authorization", "").partition(" ")
-        token = presented(self.tokens, text.strip(), now_ms()) if kind.lower() == "bearer" else None
+        try:
+            token = presented(self.tokens, text.strip(), now_ms()) if kind.lower() == "bearer" else None
+        except TokensUnavailable:
+            raise Problem(
+                HTTPStatus.SERVICE_UNAVAILABLE,
+                "it cannot be looked up now who has a token: send the same request again",
+                headers={"Retry-After": "1"},
+            ) from None
         if token is None:
             raise Problem(
                 HTTPStatus.UNAUTHORIZED,

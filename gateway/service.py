@@ -16,28 +16,13 @@ from turngate.gateway.asking import Asking, now_ms
 from turngate.gateway.book import Book
 from turngate.gateway.guard import Gate, Limits
 from turngate.gateway.tokens import Tokens
+from turngate.schemas.authority import ANSWERED
 from turngate.schemas.inputs import PolicyPublished, Record
 from turngate.schemas.outputs import RefreshRequested, TurnDecided
 from turngate.streams.feed import Feed
 
 #: Of which everything counts, however old.
 _POLICIES = "policies"
-#: What the book is made of, requests that have ids and answers; and the policies.
-TOPICS = (
-    _POLICIES,
-    "membership-refreshes",
-    "identity-proofs",
-    "tool-results",
-    "memory-writes",
-    "turn-drafts",
-    "approvals",
-    "deliveries",
-    "memory-revisions",
-    "grants",
-    "turn-verdicts",
-    "outbound",
-    "refresh-requests",
-)
 #: Seconds for which requests are known by their ids, so that each is answered as it was before.
 KEEP = 86_400.0
 #: Milliseconds by which this clock and a broker's may differ.
@@ -93,8 +78,8 @@ class Gateway:
         """
         with contextlib.closing(self._socket):
             began = now_ms()
-            read = [asyncio.Event() for _ in TOPICS]
-            tasks = [asyncio.create_task(self._follow(t, began, done)) for t, done in zip(TOPICS, read, strict=True)]
+            read = [asyncio.Event() for _ in ANSWERED]
+            tasks = [asyncio.create_task(self._follow(t, began, done)) for t, done in zip(ANSWERED, read, strict=True)]
             tasks.append(asyncio.create_task(self._serve(read)))
             try:
                 done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from turngate.gateway.tokens import Scope, Token
+from turngate.gateway.tokens import Scope, Token, TokensUnavailable
 from turngate.schemas.shapes import Id, Millis, Namespace, Tenant
 from turngate.streams.kafka.environment import SettingsError
 from turngate.streams.private import private_text, write_private
@@ -47,14 +48,29 @@ class TokenFile:
         self._path = path
         self._read_at: tuple[int, int] | None = None
         self._tokens: dict[str, Token] = {}
-        self._follow()
+
+    def all(self) -> list[Token]:
+        """Every token, the oldest first."""
+        return read_tokens(self._path)
+
+    def add(self, token: Token) -> None:
+        """Keep a token; the file is made where there is none."""
+        write_tokens(self._path, [*(self.all() if self._path.exists() else ()), token])
+
+    def revoke(self, token_id: str, at: int) -> bool:
+        """Revoke a token; whether there was one that was live."""
+        tokens = self.all()
+        found = any(token.id == token_id and token.live(at) for token in tokens)
+        if found:
+            write_tokens(self._path, [replace(t, revoked_at=at) if t.id == token_id else t for t in tokens])
+        return found
 
     def get(self, token_id: str) -> Token | None:
-        """See `Tokens`. Nobody has a token while the file cannot be read."""
+        """See `Tokens`."""
         try:
             self._follow()
         except SettingsError:
-            return None
+            raise TokensUnavailable from None
         return self._tokens.get(token_id)
 
     def _follow(self) -> None:

@@ -56,11 +56,28 @@ class Token:
         return room.partition("/")[0] in self.namespaces
 
 
+class TokensUnavailable(Exception):
+    """It cannot be said now who has a token: nobody is let in."""
+
+
 class Tokens(Protocol):
     """Where tokens lie."""
 
     def get(self, token_id: str) -> Token | None:
-        """The token of this id; answered from memory."""
+        """The token of this id; answered from memory. Raises `TokensUnavailable`."""
+
+
+class TokenKeeper(Protocol):
+    """Where tokens are made and revoked. Every method raises `turngate.streams.log.LogError` where that cannot be."""
+
+    def all(self) -> list[Token]:
+        """Every token, the oldest first."""
+
+    def add(self, token: Token) -> None:
+        """Keep a token."""
+
+    def revoke(self, token_id: str, at: int) -> bool:
+        """Revoke a token; whether there was one that was live."""
 
 
 def fresh() -> tuple[str, str, bytes]:
@@ -70,7 +87,7 @@ def fresh() -> tuple[str, str, bytes]:
 
 
 def presented(tokens: Tokens, text: str, now: int) -> Token | None:
-    """The live token that this text is, or None. Digests are compared in constant time."""
+    """The live token that this text is, or None. Digests are compared in constant time. Raises `TokensUnavailable`."""
     match = _FORM.fullmatch(text)
     if match is None:
         return None

@@ -28,22 +28,24 @@ class Role(StrEnum):
     AUDITOR = "auditor"
     #: Fills the store, of which texts are a part: those of memories, which an erasure reaches there too (R-RET-3).
     STORE = "store"
+    #: Writes for whoever has a token, what that may write (`turngate gateway`), and reads what came of it.
+    GATEWAY = "gateway"
 
 
 _WORKERS_OWN = (TICKS, *OUTPUT_TOPICS)
 
-#: The one role that may write each topic, but that assessors write beside agents.
+#: The one role that may write each topic, beside the gateway; and assessors write beside agents.
 WRITERS: Mapping[str, frozenset[Role]] = MappingProxyType(
     {
-        "membership-refreshes": frozenset({Role.CONNECTOR}),
-        "observed-messages": frozenset({Role.CONNECTOR}),
-        "identity-proofs": frozenset({Role.CONNECTOR}),
-        "tool-results": frozenset({Role.AGENT}),
-        "memory-writes": frozenset({Role.AGENT, Role.ASSESSOR}),
+        "membership-refreshes": frozenset({Role.CONNECTOR, Role.GATEWAY}),
+        "observed-messages": frozenset({Role.CONNECTOR, Role.GATEWAY}),
+        "identity-proofs": frozenset({Role.CONNECTOR, Role.GATEWAY}),
+        "tool-results": frozenset({Role.AGENT, Role.GATEWAY}),
+        "memory-writes": frozenset({Role.AGENT, Role.ASSESSOR, Role.GATEWAY}),
         "operator-commands": frozenset({Role.OPERATOR}),
-        "turn-drafts": frozenset({Role.AGENT}),
-        "approvals": frozenset({Role.CONNECTOR}),
-        "deliveries": frozenset({Role.SINK}),
+        "turn-drafts": frozenset({Role.AGENT, Role.GATEWAY}),
+        "approvals": frozenset({Role.CONNECTOR, Role.GATEWAY}),
+        "deliveries": frozenset({Role.SINK, Role.GATEWAY}),
         "policies": frozenset({Role.OPERATOR}),
         **dict.fromkeys(_WORKERS_OWN, frozenset({Role.WORKER})),
     }
@@ -64,6 +66,23 @@ STORED = (
     "outbound",
     "audit",
     "room-lifecycle",
+)
+
+#: What the gateway reads: requests, by which it knows one that is sent again, their answers, and the policies.
+ANSWERED = (
+    "policies",
+    "membership-refreshes",
+    "identity-proofs",
+    "tool-results",
+    "memory-writes",
+    "turn-drafts",
+    "approvals",
+    "deliveries",
+    "memory-revisions",
+    "grants",
+    "turn-verdicts",
+    "outbound",
+    "refresh-requests",
 )
 
 #: Who reads a topic beside operators, and beside workers, which read every input.
@@ -95,7 +114,8 @@ _READERS: Mapping[str, frozenset[Role]] = MappingProxyType(
 def _readers(topic: str) -> frozenset[Role]:
     workers = {Role.WORKER} if topic in INPUT_TOPICS else set()
     stores = {Role.STORE} if topic in STORED else set()
-    return frozenset({Role.OPERATOR, *workers, *stores, *_READERS.get(topic, ())})
+    gateways = {Role.GATEWAY} if topic in ANSWERED else set()
+    return frozenset({Role.OPERATOR, *workers, *stores, *gateways, *_READERS.get(topic, ())})
 
 
 READERS: Mapping[str, frozenset[Role]] = MappingProxyType({t: _readers(t) for t in (*INPUT_TOPICS, *OUTPUT_TOPICS)})

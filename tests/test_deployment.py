@@ -47,13 +47,14 @@ def test_the_file_follows_the_compose_specification(tmp_path: Path) -> None:
     assert "portz" in done.stdout
 
 
-def test_it_has_a_broker_a_registry_a_database_a_worker_an_assessor_a_store_and_slack_if_asked() -> None:
+def test_it_has_servers_a_worker_an_assessor_a_store_a_gateway_and_slack_if_asked() -> None:
     asked = {"events", "roster", "deliver"}
-    assert set(SERVICES) == {"kafka", "registry", "postgres", "topics", "worker", "assessor", "store"} | asked
+    servers = {"kafka", "registry", "postgres"}
+    assert set(SERVICES) == servers | {"topics", "worker", "assessor", "store", "gateway"} | asked
     assert {name for name, service in SERVICES.items() if service.get("profiles") == ["slack"]} == asked
 
 
-@pytest.mark.parametrize("name", ["topics", "worker", "assessor", "store", "events", "roster", "deliver"])
+@pytest.mark.parametrize("name", ["topics", "worker", "assessor", "store", "gateway", "events", "roster", "deliver"])
 def test_a_service_of_ours_runs_a_command_that_there_is(name: str) -> None:
     words = [word for word in SERVICES[name]["command"] if word.isalpha()]
     assert CliRunner().invoke(app, [*words, "--help"]).exit_code == 0

@@ -51,7 +51,7 @@ def test_one_process_without_slack_answers_agents(turngate: Turngate, tmp_path: 
 def test_without_tokens_or_a_free_place_it_says_so(turngate: Turngate, tmp_path: Path) -> None:
     file, _ = a_token(turngate, tmp_path)
     refused = turngate("gateway", "--log", tmp_path / "log")
-    assert (refused.exit_code, "nobody may ask: give --tokens-file" in refused.stderr) == (2, True)
+    assert (refused.exit_code, "nobody may ask: give --tokens-file or --postgres-dsn" in refused.stderr) == (2, True)
     refused = turngate("up", "--gateway", "nowhere", "--tokens-file", file, "--log", tmp_path / "log")
     assert (refused.exit_code, "--gateway nowhere: write HOST:PORT" in refused.stderr) == (2, True)
     with running(tmp_path, "up", "--gateway", "127.0.0.1:0", "--tokens-file", file, "--log", tmp_path / "log") as (

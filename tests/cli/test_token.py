@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import stat
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
 from tests.cli.conftest import Turngate
 from turngate.gateway.token_file import TokenFile
-from turngate.gateway.tokens import presented
+from turngate.gateway.token_table import PostgresTokens
+from turngate.gateway.tokens import Scope, TokensUnavailable, presented
+from turngate.streams.kafka.settings import PostgresSettings
 
 AGENT = ("--tenant", "acme", "--agent", "mesh", "--scope", "agent")
 
@@ -43,9 +47,41 @@ def test_made_listed_and_revoked(turngate: Turngate, file: Path) -> None:
     assert turngate("token", "revoke", rows[0]["id"], "--tokens-file", file).exit_code == 1
 
 
+def test_in_postgres_too(turngate: Turngate, postgres: str, unique: str) -> None:
+    where = ("--postgres-dsn", postgres, "--postgres-sslmode", "disable")
+    who = ("--tenant", unique, "--agent", "mesh")
+    made = turngate("token", "create", *who, "--scope", "connector", "--namespace", "slack:T1", *where)
+    settings = PostgresSettings.read(postgres, ssl_mode="disable")
+    assert settings is not None
+    tokens = PostgresTokens(settings)
+    (row,) = (token for token in tokens.all() if token.tenant == unique)
+    assert (row.agent, row.scopes, row.namespaces) == ("mesh", {Scope.CONNECTOR}, {"slack:T1"})
+
+    async def followed() -> bool:
+        """Whether the token is live, as a gateway has read the table."""
+        following = asyncio.create_task(tokens.follow())
+        with pytest.raises(TokensUnavailable):  # nothing was read yet
+            presented(tokens, made.stdout.strip(), 0)
+        while True:
+            await asyncio.sleep(0.01)
+            with suppress(TokensUnavailable):
+                found = presented(tokens, made.stdout.strip(), 0)
+                following.cancel()
+                return found == row
+
+    assert asyncio.run(followed())
+    assert unique in turngate("token", "list", *where).stdout
+    assert turngate("token", "revoke", row.id, *where).exit_code == 0
+    assert turngate("token", "revoke", row.id, *where).exit_code == 1
+    tokens = PostgresTokens(settings)
+    assert not asyncio.run(followed())
+    lost = turngate("token", "list", "--postgres-dsn", "postgresql://x:zebra@127.0.0.1:1/x")
+    assert (lost.exit_code, "turngate: Postgres: " in lost.stderr, "zebra" in lost.stderr) == (2, True, False)
+
+
 def test_a_token_ends_when_its_days_are_over(turngate: Turngate, file: Path) -> None:
     token = turngate("token", "create", *AGENT, "--days", 1, "--tokens-file", file).stdout.strip()
-    (row,) = TokenFile(file)._tokens.values()
+    (row,) = TokenFile(file).all()
     assert row.expires_at is not None
     assert presented(TokenFile(file), token, row.expires_at - 1) is not None
     assert presented(TokenFile(file), token, row.expires_at) is None
@@ -79,7 +115,7 @@ def test_a_token_of_no_use_is_not_made(
 
 
 def test_a_file_that_is_no_use_is_named_and_not_quoted(turngate: Turngate, file: Path) -> None:
-    assert "say where the tokens lie" in turngate("token", "list").stderr
+    assert "nobody may ask: give --tokens-file or --postgres-dsn" in turngate("token", "list").stderr
     file.write_text('{"tokens": [{"id": "zebra"}]}')
     file.chmod(0o600)
     refused = turngate("token", "list", "--tokens-file", file)

@@ -6,7 +6,6 @@ import asyncio
 import json
 from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +15,7 @@ import pytest
 from turngate.gateway.asking import now_ms
 from turngate.gateway.guard import Limits
 from turngate.gateway.service import Gateway
-from turngate.gateway.token_file import TokenFile, read_tokens, write_tokens
+from turngate.gateway.token_file import TokenFile, write_tokens
 from turngate.gateway.tokens import Scope, Token, fresh
 from turngate.processors.keys import TEST_KEYS
 from turngate.schemas import inputs
@@ -53,13 +52,12 @@ class Keyring:
         """A token as whoever has it sends it."""
         token_id, shown, digest = fresh()
         made = Token(token_id, tenant, agent, frozenset(scopes), frozenset(namespaces), digest, now_ms(), **more)
-        write_tokens(self.path, [*read_tokens(self.path), made])
+        TokenFile(self.path).add(made)
         return shown
 
     def revoke(self, shown: str) -> None:
         """Revoke one."""
-        tokens = read_tokens(self.path)
-        write_tokens(self.path, [replace(t, revoked_at=now_ms()) if t.id in shown else t for t in tokens])
+        assert TokenFile(self.path).revoke(shown.split("_")[1], now_ms())
 
 
 class Running:

@@ -103,6 +103,15 @@ async def test_without_a_live_token_nothing_is_told(running: Running, header: st
     assert (await nobody.get("/v1/nothing")).status_code == 404
 
 
+async def test_while_tokens_cannot_be_read_nobody_is_let_in(running: Running) -> None:
+    agent = running.agent()
+    running.keyring.path.chmod(0o644)
+    running.keyring.path.write_text(running.keyring.path.read_text("utf-8"), "utf-8")
+    assert (await agent.post("/v1/drafts", json=draft())).status_code == 503
+    running.keyring.path.chmod(0o600)
+    assert (await agent.post("/v1/drafts", json=draft())).status_code == 200
+
+
 @pytest.mark.parametrize(
     ("body", "status"),
     [

@@ -36,6 +36,7 @@ from tests.broker import Broker, quiet
 from tests.cli.conftest import DRAFT, INSTALLED, MESSAGE, POLICY, Line, listing
 from tests.cli.conftest import written as written_lines
 from tests.conftest import missing
+from tests.gateway.conftest import Keyring, gateway_on
 from tests.jvm import JAVA, Unavailable, broker_jars, jar
 from turngate.cli.files import now
 from turngate.cli.main import app
@@ -45,6 +46,7 @@ from turngate.schemas.authority import READERS, WRITERS, Role
 from turngate.schemas.codec import Codec
 from turngate.streams.kafka.acl import group
 from turngate.streams.kafka.clients import plain_consumer, transactional_producer
+from turngate.streams.kafka.feed import KafkaFeed
 from turngate.streams.kafka.owner import Names
 from turngate.streams.kafka.settings import KafkaSettings
 from turngate.streams.kafka.topics import STATE_TOPIC, create_topics
@@ -293,6 +295,14 @@ async def test_an_assessor_reads_what_it_needs_in_its_group(guarded: Broker) -> 
     assert assessor.ready.is_set()
     stop.set()
     await asyncio.wait_for(running, 30)
+
+
+async def test_a_gateway_writes_for_an_agent_and_reads_what_it_needs(guarded: Broker, tmp_path: Path) -> None:
+    keyring = Keyring(tmp_path / "tokens.json")
+    async with KafkaFeed(settings(guarded, Role.GATEWAY), Codec()) as feed, gateway_on(feed, keyring) as running:
+        body = {"room": "slack:T1/D1", "call": "c1", "server": "wiki", "operation": "read"}
+        answer = await running.agent().post("/v1/tool-results", json=body)
+    assert (answer.status_code, answer.json()) == (200, {"recorded": "tool:c1"})
 
 
 async def test_nobody_but_a_worker_joins_its_group_or_fences_it(topics: Broker) -> None:

@@ -27,7 +27,13 @@ def test_writers_are_those_of_the_contract() -> None:
         said |= dict.fromkeys(re.findall(r"`([a-z-]+)`", part), who)
     assert said.keys() == set(INPUT_TOPICS)
     for topic in INPUT_TOPICS:  # an assessor's word comes on the agents' topic (contract section 3)
-        assert WRITERS[topic] - {Role.ASSESSOR} == {said[topic]}
+        assert WRITERS[topic] - {Role.ASSESSOR, Role.GATEWAY} == {said[topic]}
+
+
+def test_the_gateway_writes_for_all_but_operators_and_workers_and_reads_what_it_needs() -> None:
+    written = {topic for topic, roles in WRITERS.items() if Role.GATEWAY in roles}
+    assert written == {t for t, roles in WRITERS.items() if roles & {Role.AGENT, Role.CONNECTOR, Role.SINK}}
+    assert not {"observed-messages", "operator-commands", "audit"} & {t for t in READERS if Role.GATEWAY in READERS[t]}
 
 
 def test_every_topic_has_writers_and_readers() -> None:
