@@ -14,14 +14,16 @@ import tempfile
 import time
 from dataclasses import asdict, dataclass, field
 from enum import StrEnum
+from functools import partial
 
 import faust
 from aiokafka import AIOKafkaConsumer, TopicPartition
 
 from benchmarks.measure import cpu_seconds, peak_rss
 from benchmarks.sample import Constant, Sample, sample
-from benchmarks.world import Size, World
+from benchmarks.world import POLICY, Size, World
 from turngate.processors.engine import Engine
+from turngate.processors.shadow import Shadowing
 from turngate.schemas.catalog import DRAFTS, INPUT_TOPICS
 from turngate.schemas.codec import Codec
 from turngate.streams.kafka.clients import plain_consumer, transactional_producer
@@ -43,6 +45,8 @@ class Contender(StrEnum):
     WORKER = "worker"
     #: The worker, every decision replaced by one of the same size.
     CONSTANT = "constant"
+    #: The worker with `--shadow`: every decision is also tried under a policy, under which none would be another.
+    SHADOW = "shadow"
     #: aiokafka, and nothing else: the same bytes in the same transactions, made beforehand.
     BARE = "bare"
     #: An agent of stock Faust that sends every draft on as it is: at least once, no transactions.
@@ -258,6 +262,8 @@ def compete(job: Job) -> Result:
     match job.contender:
         case Contender.WORKER:
             return asyncio.run(carried(job, Engine.restore))
+        case Contender.SHADOW:
+            return asyncio.run(carried(job, partial(Shadowing.under, POLICY, None)))
         case Contender.CONSTANT:
             made = _sample(job)
             return asyncio.run(carried(job, lambda entries, version: Constant(made)))

@@ -53,6 +53,7 @@ class Plan:
     partitions: int = 4
     rounds: int = 3
     drafts: int = 12_000
+    shadow: bool = False
 
     def of(self, contender: Contender) -> int:
         """How many drafts a contender is given."""
@@ -122,7 +123,7 @@ class Ground:
             await producer.stop()
 
     async def _finish(self, cluster: Cluster, contender: Contender, drafts: int) -> None:
-        if contender is Contender.WORKER:
+        if contender in (Contender.WORKER, Contender.SHADOW):
             read = await cluster.read("turn-verdicts")
             decided = [CODEC.decode(m.value) for messages in read.values() for m in messages]
             delivered = sum(isinstance(r, TurnDecided) and r.verdict is Verdict.DELIVER for r in decided)
@@ -160,12 +161,12 @@ def broker(bootstrap: str | None) -> Iterator[tuple[str, int | None]]:
 
 def contest(plan: Plan, bootstrap: str | None) -> dict[Contender, list[Result]]:
     """Every contender's results, one for each round."""
-    results: dict[Contender, list[Result]] = {contender: [] for contender in Contender}
-    everybody = list(Contender)
+    results: dict[Contender, list[Result]] = {c: [] for c in Contender if c is not Contender.SHADOW or plan.shadow}
+    everybody = list(results)
     with broker(bootstrap) as (address, core):
         ground = Ground(address, plan, Inputs(plan), core)
         for number in range(plan.rounds):
-            for contender in (*everybody[number % 4 :], *everybody[: number % 4]):
+            for contender in (*everybody[number % len(everybody) :], *everybody[: number % len(everybody)]):
                 result = ground.run(contender)
                 results[contender].append(result)
                 print(
@@ -239,6 +240,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--partitions", type=int)
     parser.add_argument("--rounds", type=int)
     parser.add_argument("--drafts", type=int, help="that the worker is given; the others get more")
+    parser.add_argument("--shadow", action="store_true", help="the worker with another policy beside, too")
     parser.add_argument("--bootstrap-servers", help="a broker that runs, instead of one of our own")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write every value there too")
     given = parser.parse_args(arguments)
@@ -249,6 +251,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         partitions=given.partitions or base.partitions,
         rounds=given.rounds or base.rounds,
         drafts=given.drafts or base.drafts,
+        shadow=given.shadow,
     )
     if plan.drafts % plan.partitions or plan.members < 5 or plan.sources > 100:
         parser.error("rooms have 5 members or more, drafts up to 100 sources, and partitions get equal parts of them")

@@ -38,8 +38,8 @@ ONE_NARROW_IN = 5
 #: Characters of a draft's text.
 TEXT = 240
 
-#: Listings stay fresh for the length of a run, whatever that is on a slow machine.
-_POLICY = json.dumps(
+#: The tenant's policy. Listings stay fresh for the length of a run, whatever that is on a slow machine.
+POLICY = json.dumps(
     {
         "version": 1,
         "agents": {AGENT: {"accounts": ["slack:T1/UBOT"]}},
@@ -106,7 +106,7 @@ class World:
 
     def beginning(self) -> Iterator[Record]:
         """The policy, a listing of every room, and what was said: `AUTHORS` messages in each."""
-        yield PolicyPublished(tenant=self.tenant, at=self._tick(), version="1", document=_POLICY)
+        yield PolicyPublished(tenant=self.tenant, at=self._tick(), version="1", document=POLICY)
         for room in (*self._destinations, *self._sources, *self._narrow):
             yield from self._listing(room)
             for _ in range(AUTHORS):

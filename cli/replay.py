@@ -67,6 +67,7 @@ def replay(
     """
     from turngate.cli.what_if import trying, what_if
     from turngate.processors.engine import Engine
+    from turngate.processors.trying import Trying
     from turngate.streams.snapshots import read_snapshot
     from turngate.streams.verifying import Verifying
 
@@ -82,7 +83,7 @@ def replay(
         at = _begin(snapshots, resume, partition, start)
         begin = None if at is None else read_snapshot(at)
         if policy is not None:
-            under = trying(policy, tenant, keys)
+            under = trying(Trying, policy, tenant, keys)
             tried = Verifying(records, under, codec, partition, start=start, to=to, begin=begin)
             what_if(tried, tell_engine, as_json=as_json)
             return

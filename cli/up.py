@@ -29,6 +29,7 @@ from turngate.cli.slack_parts import (
     slack_settings,
     until_stopped,
 )
+from turngate.cli.what_if import Shadow, ShadowTenant, shadowing
 
 if TYPE_CHECKING:
     from turngate.connectors.slack.api import SlackApi
@@ -54,6 +55,8 @@ def up(
     rate: Rate = 200,
     max_body: MaxBody = 1 << 20,
     keys_file: KeysFile = None,
+    shadow: Shadow = None,
+    shadow_tenant: ShadowTenant = None,
 ) -> None:
     """Run all of it in one process, on one file, until SIGTERM or Ctrl-C: no broker, no database.
 
@@ -72,13 +75,14 @@ def up(
     connection = Connection({"log": log, "keys_file": keys_file, "bootstrap_servers": None})
     tokens = None if tokens_file is None else tokens_of(connection, tokens_file)[0]
     keys = connection.keys()
+    restore = shadowing(shadow, shadow_tenant, keys)
     log_lines(connection)
 
     async def run() -> None:
         from turngate.streams.local_feed import LocalFeed
 
         with embedded(log) as there:
-            feed = LocalFeed(there, keys)
+            feed = LocalFeed(there, keys, restore=restore)
             async with contextlib.AsyncExitStack() as stack:
                 work = [] if chat is None else await chat.connected(there, feed, stack)
                 if tokens is not None:

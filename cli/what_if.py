@@ -1,13 +1,13 @@
-"""Decides how `turngate replay --policy` shows which past decisions another policy would have made otherwise."""
+"""Decides how another policy is named, and how `turngate replay` shows which decisions it would have made otherwise."""
 
 from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
@@ -17,18 +17,30 @@ from turngate.cli.progress import progress
 
 if TYPE_CHECKING:
     from turngate.processors.keys import Keys
+    from turngate.processors.shadow import Shadowing
     from turngate.processors.trying import Outcome, Tried, Trying
+    from turngate.streams.local_runtime import Restore
     from turngate.streams.verifying import Checked, Verifying
 
+#: Of the commands that decide live.
+Shadow = Annotated[
+    Path | None,
+    typer.Option("--shadow", metavar="NEW.yaml", help="Say what this policy would decide otherwise; act on none."),
+]
+ShadowTenant = Annotated[
+    str | None, typer.Option("--shadow-tenant", metavar="TENANT", help="With --shadow: whose it is; else all.")
+]
+
+T = TypeVar("T", bound="Trying")
 #: A room, a verdict and what it would be, and a reason with `+` where it comes and `-` where it goes.
 Row = tuple[str, str, str, str]
 
 
-def trying(
-    policy: Path, tenant: str | None, keys: Keys
-) -> Callable[[Iterable[tuple[bytes, bytes | None]], str | None], Trying]:
-    """What makes engines that try each decision under this policy. Raises `Impossible` for a file that is none."""
-    from turngate.processors.trying import Trying
+def trying(kind: type[T], policy: Path, tenant: str | None, keys: Keys) -> Restore[T]:
+    """What makes engines of this kind, which try each decision under this policy.
+
+    Raises `Impossible` for a file that is none.
+    """
     from turngate.schemas.policy import PolicyInvalid, parse_policy
 
     try:
@@ -39,7 +51,21 @@ def trying(
         raise Impossible(f"{policy}: is not UTF-8") from None
     except PolicyInvalid as error:
         raise Impossible(f"{policy}: {error}") from None
-    return partial(Trying.under, document, tenant, keys=keys)
+    return partial(kind.under, document, tenant, keys=keys)
+
+
+def shadowing(policy: Path | None, tenant: str | None, keys: Keys) -> Restore[Shadowing] | None:
+    """What makes engines that say what this policy would decide otherwise; None where none was named.
+
+    Raises `Impossible` for a file that is none, and for a tenant alone.
+    """
+    if policy is None:
+        if tenant is not None:
+            raise Impossible("--shadow-tenant says whose the policy is: give --shadow too")
+        return None
+    from turngate.processors.shadow import Shadowing
+
+    return trying(Shadowing, policy, tenant, keys)
 
 
 def what_if(verifying: Verifying[Trying], tell: Callable[[Checked], None], *, as_json: bool) -> None:
@@ -79,7 +105,7 @@ def _rows(tried: Tried) -> list[Row]:
     """A decision counts once for each reason that comes or goes, or once where it is none of these."""
     was, now = ({code for code, _ in outcome.reasons} for outcome in (tried.was, tried.now))
     reasons = [*(f"+{code}" for code in sorted(now - was)), *(f"-{code}" for code in sorted(was - now))]
-    return [(tried.room or "", tried.was.verdict, tried.now.verdict, reason) for reason in reasons or [""]]
+    return [(tried.room, tried.was.verdict, tried.now.verdict, reason) for reason in reasons or [""]]
 
 
 def _most(rows: Counter[Row]) -> list[tuple[Row, int]]:
@@ -100,5 +126,5 @@ def _plain(tried: Tried) -> dict[str, Any]:
 
 
 def _outcome(outcome: Outcome) -> dict[str, Any]:
-    reasons = [{"code": code, "ref": ref} for code, ref in sorted(outcome.reasons, key=lambda r: (r[0], r[1] or ""))]
+    reasons = [{"code": code, "ref": ref} for code, ref in outcome.listed]
     return {"verdict": outcome.verdict, "reasons": reasons, "passes": list(outcome.passes)}

@@ -36,13 +36,18 @@ class Outcome:
     reasons: frozenset[tuple[str, str | None]] = frozenset()
     passes: tuple[str, ...] = ()
 
+    @property
+    def listed(self) -> list[tuple[str, str | None]]:
+        """The reasons in an order that is always the same."""
+        return sorted(self.reasons, key=lambda reason: (reason[0], reason[1] or ""))
+
 
 @dataclass(frozen=True, slots=True)
 class Tried:
     """One decision as it was and as it would be. `name` is the turn's, or the context request's, by `kind`."""
 
     tenant: str
-    room: str | None
+    room: str
     kind: str
     name: str
     was: Outcome
@@ -105,7 +110,7 @@ class Trying(Engine):
         return out
 
     def _go_on(self, key: Key, waiting: Waiting, step: Callable[[Ledger, Waiting], Waiting | None]) -> list[Record]:
-        if waiting.kind not in _DECIDED or not self._wanted(waiting.tenant):
+        if waiting.room is None or waiting.kind not in _DECIDED or not self._wanted(waiting.tenant):
             return super()._go_on(key, waiting, step)
         now = self._under(
             waiting.tenant, lambda ledger: step(ledger, waiting), lambda ledger: handling.failed(ledger, waiting)
@@ -149,9 +154,7 @@ class Trying(Engine):
             apart = self._apart[tenant] = replace(of_log.caches, effective=Recent(100))
         return Ledger(self._tables, apart, of_log.now, of_log.arrival, of_log.as_of, of_log.keys)
 
-    def _note(
-        self, tenant: str, room: str | None, kind: str, name: str, out: list[Record], again: list[Record]
-    ) -> None:
+    def _note(self, tenant: str, room: str, kind: str, name: str, out: list[Record], again: list[Record]) -> None:
         was, now = _outcome(out, name), _outcome(again, name)
         if was is not None or now is not None:  # neither decides a redelivery
             waits = Outcome(WAITS)

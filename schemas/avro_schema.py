@@ -43,6 +43,7 @@ RESTRICTIVE: Mapping[type[StrEnum], StrEnum] = {
     outputs.GrantState: outputs.GrantState.REVOKED,
     outputs.Attribution: outputs.Attribution.HIDDEN,
     outputs.Verdict: outputs.Verdict.DROP,
+    outputs.ShadowVerdict: outputs.ShadowVerdict.DROP,
     outputs.Outcome: outputs.Outcome.REFUSED,
     outputs.Forgotten: outputs.Forgotten.INACTIVE,
 }

@@ -38,6 +38,7 @@ OUTPUT_TOPICS: MappingProxyType[str, tuple[type[Record], ...]] = MappingProxyTyp
         "turn-verdicts": (outputs.ContextDecided, outputs.TurnDecided, outputs.CommandHandled),
         "outbound": (outputs.TurnAuthorized,),
         "audit": (outputs.DecisionTraced,),
+        "shadow-verdicts": (outputs.ShadowDecided,),
         "room-lifecycle": (outputs.RoomForgotten, outputs.ErasureApplied),
         "applied": (outputs.StretchApplied,),
         "dead-letters": (outputs.RecordRefused,),
@@ -48,6 +49,8 @@ OUTPUT_TOPICS: MappingProxyType[str, tuple[type[Record], ...]] = MappingProxyTyp
 DRAFTS = "turn-drafts"
 TICKS = "ticks"
 APPLIED = "applied"
+#: What another policy would have decided (`turngate worker --shadow`); a worker without one writes nothing there.
+SHADOW = "shadow-verdicts"
 DEAD_LETTERS = "dead-letters"
 #: Topics on which an operator's word counts, and nothing else does (R-EVI-10).
 OPERATOR_TOPICS = frozenset({"operator-commands", "policies"})

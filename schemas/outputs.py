@@ -61,6 +61,21 @@ class Verdict(StrEnum):
     DROP = "drop"
 
 
+class ShadowVerdict(StrEnum):
+    """What a decision comes to under one policy: a draft's verdict, or of a context request that it is answered.
+
+    `waits`: it is not decided yet.
+    """
+
+    DELIVER = "deliver"
+    DOWNGRADE = "downgrade"
+    HOLD = "hold"
+    ASK = "ask"
+    DROP = "drop"
+    ANSWERED = "answered"
+    WAITS = "waits"
+
+
 class Outcome(StrEnum):
     """What a `share` or `unshare` message did."""
 
@@ -120,6 +135,14 @@ class TracedRef(Shape):
     reasons: tuple[Reason, ...] = ()
     others: tuple[TracedOutcome, ...] = ()
     unlisted: int = 0
+
+
+class ShadowOutcome(Shape):
+    """What a decision comes to under one policy, why, and what is let through: a rendering's number, or refs."""
+
+    verdict: ShadowVerdict
+    reasons: tuple[Reason, ...] = ()
+    passes: tuple[str, ...] = ()
 
 
 class RefreshRequested(Record):
@@ -287,6 +310,24 @@ class DecisionTraced(Record):
     unlisted: int = 0
     decided: str | None = None
     authorized: str | None = None
+
+
+class ShadowDecided(Record):
+    """A decision that another policy would have made otherwise; nothing is done about it.
+
+    It is of a `turn` or of a context `request`. `policy` is the other one's version, `document` the SHA-256 of its text
+    in UTF-8. `was` is what was decided, `now` what would be. `abridged`: with all its reasons and refs it could not be
+    written, so both are without them.
+    """
+
+    room: RoomId
+    turn: Id | None = None
+    request: Id | None = None
+    policy: str
+    document: str
+    was: ShadowOutcome
+    now: ShadowOutcome
+    abridged: bool = False
 
 
 class RoomForgotten(Record):

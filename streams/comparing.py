@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from turngate.schemas.catalog import APPLIED, INPUT_TOPICS, OUTPUT_TOPIC, OUTPUT_TOPICS
+from turngate.schemas.catalog import APPLIED, INPUT_TOPICS, OUTPUT_TOPIC, OUTPUT_TOPICS, SHADOW
 from turngate.schemas.codec import Codec
 from turngate.streams.log import Headers, Message, Outgoing
 from turngate.streams.recorded import Cursor, Records
@@ -15,8 +15,9 @@ from turngate.streams.traced import TraceChains
 
 #: A decision's `ce_id`: the place of the record that it came of, and its number among what came of it.
 _CAUSE = re.compile(rb"([a-z-]{1,40})/(\d{1,9})/(\d{1,18})/\d{1,9}")
-#: The topics whose records are decisions. A stretch is what is replayed, and compared on its own.
-COMPARED = tuple(topic for topic in OUTPUT_TOPICS if topic != APPLIED)
+#: The topics whose records are decisions. A stretch is what is replayed, and compared on its own; what another policy
+#: would have decided is no decision, and says itself what it was tried under.
+COMPARED = tuple(topic for topic in OUTPUT_TOPICS if topic not in (APPLIED, SHADOW))
 AUDIT = OUTPUT_TOPIC["DecisionTraced"]
 
 

@@ -5,13 +5,15 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from functools import partial
 
+from turngate.processors.engine import Engine
 from turngate.processors.keys import NO_KEYS, Keys
 from turngate.schemas.catalog import topic_of
 from turngate.schemas.codec import Codec, Undecodable
 from turngate.schemas.inputs import Record, Tick
-from turngate.streams.local import LocalRuntime
 from turngate.streams.local_log import LocalLog
+from turngate.streams.local_runtime import Restore, Runtime
 from turngate.streams.log import Message
 
 #: Seconds between two ticks (contract section 3).
@@ -25,14 +27,21 @@ def _now() -> int:
 class LocalFeed:
     """An embedded log of one partition, with the engine on it (`streams.feed.Feed`). For one event loop.
 
-    `clock`: what time it is, in milliseconds since the epoch; records are stamped by it.
+    `clock`: what time it is, in milliseconds since the epoch; records are stamped by it. `restore`: makes another
+    engine than the product's with these keys.
     """
 
-    def __init__(self, log: LocalLog, keys: Keys = NO_KEYS, clock: Callable[[], int] = _now) -> None:
+    def __init__(
+        self,
+        log: LocalLog,
+        keys: Keys = NO_KEYS,
+        clock: Callable[[], int] = _now,
+        restore: Restore[Engine] | None = None,
+    ) -> None:
         self._log = log
         self._codec = Codec()
         self._clock = clock
-        self._runtime = LocalRuntime(log, self._codec, keys=keys)
+        self._runtime = Runtime(log, restore or partial(Engine.restore, keys=keys), self._codec)
         self._followers: list[tuple[str, asyncio.Queue[Message]]] = []
         self._waiting: list[tuple[list[Message], asyncio.Future[None]]] = []
 

@@ -120,9 +120,9 @@ def _bytes(entries: list[tuple[bytes, bytes | None]]) -> int:
 
 @pytest.mark.kafka
 def test_the_workers_benchmark_measures_every_contender(kafka: str, tmp_path: Path) -> None:
-    flags = ("--members", "5", "--sources", "2", "--partitions", "1", "--rounds", "1", "--drafts", "3000")
+    flags = ("--members", "5", "--sources", "2", "--partitions", "1", "--rounds", "1", "--drafts", "3000", "--shadow")
     values = _run("worker", tmp_path / "worker.json", *flags, "--bootstrap-servers", kafka)
-    assert values["results"].keys() == {"worker", "constant", "bare", "faust"}
+    assert values["results"].keys() == {"worker", "shadow", "constant", "bare", "faust"}
     for runs in values["results"].values():
         (run,) = runs
         assert run["drafts"] > 0

@@ -47,6 +47,7 @@ RETENTION: Mapping[str, int] = MappingProxyType(
         "turn-verdicts": _MESSAGES,
         "outbound": 7 * _DAY,  # texts that a sink has sent by then, or must not send any more
         "audit": _LOG,  # R-RET-2
+        "shadow-verdicts": 30 * _DAY,  # what a trial of a policy says; `replay --policy` says it again
         "room-lifecycle": _LOG,
         "applied": _MESSAGES,
         "dead-letters": 30 * _DAY,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +35,9 @@ def ask(url: str, token: str, body: dict[str, Any]) -> httpx2.Response:
 def test_one_process_without_slack_answers_agents(turngate: Turngate, tmp_path: Path) -> None:
     log, (file, token) = a_day(turngate, tmp_path), a_token(turngate, tmp_path)
     command = ("--gateway", "127.0.0.1:0", "--tokens-file", file, "--log", log)
-    with running(tmp_path, "up", *command) as (up, url):
+    nobody = tmp_path / "nobody.yaml"
+    nobody.write_text("version: 2\n", "utf-8")
+    with running(tmp_path, "up", *command, "--shadow", nobody) as (up, url):
         answer = ask(url, token, DRAFT)
         assert (answer.status_code, answer.json()["verdict"]) == (200, "deliver")
         assert ask(url, token[:-1] + "!", DRAFT).status_code == 401
@@ -43,6 +46,9 @@ def test_one_process_without_slack_answers_agents(turngate: Turngate, tmp_path: 
         assert ask(url, token, DRAFT).content == answer.content
         assert ask(url, token, DRAFT | {"thread": "x"}).status_code == 409
         gateway.stop()
+    tail = ("tail", "shadow-verdicts", "--log", log, "--from", "beginning", "--no-follow", "--json")
+    (shadow,) = (json.loads(line)["value"] for line in turngate(*tail).stdout.splitlines())
+    assert (shadow["turn"], shadow["was"]["verdict"], shadow["now"]["verdict"]) == ("t1", "deliver", "drop")
     assert token not in up.said + gateway.said
     assert "hello" not in up.said + gateway.said
     assert "ERROR" not in up.said + gateway.said

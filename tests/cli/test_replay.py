@@ -193,6 +193,30 @@ def test_what_another_policy_would_have_decided(turngate: Turngate, log: Path, t
     )
 
 
+@pytest.mark.parametrize(
+    ("text", "more", "says"),
+    [
+        ("version: none\n", (), "line 1: version: must be a whole number"),
+        ("version: 2\nagents: [mesh]\n", (), "line 2: agents: must be a mapping"),
+        (None, (), "no such file"),
+        ("version: 2\n", ("--shadow-tenant", "acme"), "127.0.0.1:1"),  # it is one, and no broker is there
+    ],
+)
+def test_a_worker_shadows_nothing_but_a_policy(
+    turngate: Turngate, tmp_path: Path, text: str | None, more: tuple[str, ...], says: str
+) -> None:
+    file = tmp_path / "new.yaml"
+    if text is not None:
+        policy(file, text)
+    at = ("--bootstrap-servers", "127.0.0.1:1")
+    result = turngate("worker", *at, "--shadow", file, *more)
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert says in result.stderr.lower()
+    if more:
+        alone = turngate("worker", *at, *more)
+        assert (alone.exit_code, "give --shadow too" in alone.stderr) == (2, True)
+
+
 def test_it_says_where_the_record_is_another(turngate: Turngate, log: Path, tmp_path: Path) -> None:
     changed(log, "turn-verdicts", 0, turn="t9")
     result = turngate("replay", "--log", log, "--policy", policy(tmp_path / "nobody.yaml", "version: 2\n"))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 from confluent_kafka import Producer
@@ -37,13 +38,17 @@ def test_what_a_worker_decided_is_decided_again(
         return found
 
     began = now()
-    with worker(own_broker.bootstrap, *both[2:]):
+    nobody = tmp_path / "nobody.yaml"
+    nobody.write_text("version: 2\n", "utf-8")
+    shadowing = (*both[2:], "--instance", "one", "--shadow", str(nobody))
+    with worker(own_broker.bootstrap, *shadowing):
         told(0, POLICY, listing(began), MESSAGE)
         told(1, DRAFT)
         (first,) = decided(1)
         partition = str(first["partition"])
         taken = turngate("snapshot", tmp_path / "kept", *at, "--partition", partition)
         assert (taken.exit_code, taken.stderr) == (0, "")
+    with worker(own_broker.bootstrap, *shadowing):  # that one was killed
         told(2, (DRAFT[0], DRAFT[1] | {"turn": "t2"}), (DRAFT[0], DRAFT[1] | {"turn": "t3", "room": "slack:T1/C9"}))
         decided(3)
 
@@ -51,6 +56,11 @@ def test_what_a_worker_decided_is_decided_again(
     assert (whole.exit_code, whole.stderr) == (0, "")
     count = int(whole.stdout.removesuffix(" decisions, 0 differ\n"))
     assert count >= 5
+    shadow = [d["value"] for d in tailed(turngate, own_broker.bootstrap, "shadow-verdicts", *both[2:])]
+    would_be = turngate("replay", *both, "--partition", partition, "--policy", nobody, "--json").stdout.splitlines()
+    assert len(shadow) >= 3
+    assert [plain(value) for value in shadow] == [json.loads(line) for line in would_be[:-1]]
+
     later = ("--partition", partition, "--from", 1)
     since = turngate("replay", *both, *later, "--snapshots", tmp_path / "kept")
     assert since.stdout == turngate("replay", *both, *later).stdout
@@ -73,6 +83,19 @@ def test_what_a_worker_decided_is_decided_again(
     assert (difference["topic"], difference["why"]) == ("turn-verdicts", "names no record that it came of")
     assert (difference["recorded"]["bytes"], difference["again"]) == (b"deliver".hex(), None)
     assert (summary["decisions"], summary["differ"]) == (count + 1, 1)
+
+
+def plain(value: dict[str, Any]) -> dict[str, object]:
+    """What a worker says of another policy, as a replay tells it."""
+    outcomes = {
+        name: value[name] | {"reasons": [_reason(r) for r in value[name]["reasons"]]} for name in ("was", "now")
+    }
+    return {name: value[name] for name in ("tenant", "room", "turn")} | outcomes
+
+
+def _reason(reason: dict[str, object]) -> dict[str, object]:
+    assert reason["detail"] is None
+    return {name: reason[name] for name in ("code", "ref")}
 
 
 def forged(bootstrap: str, partition: int) -> None:
