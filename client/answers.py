@@ -20,8 +20,9 @@ from turngate.schemas.outputs import (
 #: Where the answers to an agent's records lie.
 TOPICS = ("turn-verdicts", "memory-revisions", "grants")
 
-#: Turns and the like whose answers are kept though nobody asks for them: some agent may, after a restart.
-_UNASKED = 10_000
+#: Turns whose answers are kept though nobody asks for them.
+_UNASKED = 1_000
+_TURN = "turn"
 
 Key = tuple[str, str]
 
@@ -50,6 +51,9 @@ class Answers:
         self._agent = agent
         self._asked: dict[Key, _Inbox] = {}
         self._unasked: OrderedDict[Key, _Inbox] = OrderedDict()
+
+    def __len__(self) -> int:
+        return len(self._asked) + len(self._unasked)
 
     async def to(
         self,
@@ -91,10 +95,8 @@ class Answers:
             return
         inbox = self._asked.get(key)
         if inbox is None:
-            inbox = self._unasked.setdefault(key, _Inbox())
-            self._unasked.move_to_end(key)
-            if len(self._unasked) > _UNASKED:
-                self._unasked.popitem(last=False)
+            inbox = self._unasked.get(key, _Inbox())
+            self._keep(key, inbox)
         inbox.came.append(answer)
         inbox.more.set()
 
@@ -103,14 +105,22 @@ class Answers:
         key = _asked(record)
         inbox = None if key is None else self._asked.pop(key, None)
         if key is not None and inbox is not None:
+            self._keep(key, inbox)
+
+    def _keep(self, key: Key, inbox: _Inbox) -> None:
+        """Of what nobody asks for, the turns of late: one may be begun again under its name."""
+        if key[0] == _TURN:
             self._unasked[key] = inbox
+            self._unasked.move_to_end(key)
+            if len(self._unasked) > _UNASKED:
+                self._unasked.popitem(last=False)
 
     def _answered(self, answer: Record) -> Key | None:
         match answer:
             case ContextDecided(request=request):
                 return "context", request
             case TurnDecided(turn=turn, agent=self._agent):
-                return "turn", turn
+                return _TURN, turn
             case RevisionRecorded(write=write, agent=self._agent) | WriteRefused(write=write):
                 return "write", write
             case SharingOffered(request=request, agent=self._agent) | CommandRefused(command=request):
@@ -123,7 +133,7 @@ def _asked(record: Record) -> Key | None:
         case ContextRequested(request=request):
             return "context", request
         case TurnDrafted(turn=turn):
-            return "turn", turn
+            return _TURN, turn
         case MemoryWrite(write=write):
             return "write", write
         case SharingRequested(request=request):

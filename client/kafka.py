@@ -14,7 +14,7 @@ from contextlib import asynccontextmanager, suppress
 from typing import Any
 
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
-from aiokafka.errors import KafkaError
+from aiokafka.errors import KafkaError, UnknownTopicOrPartitionError
 from aiokafka.partitioner import DefaultPartitioner
 
 from turngate.client.answers import TOPICS, Answers
@@ -81,6 +81,8 @@ class KafkaTransport:
         try:
             await self._producer.start()
             await self._consumer.start()
+            if self._prefix + DRAFTS not in await self._consumer.topics():  # a question by name may make one
+                raise UnknownTopicOrPartitionError
             parts = await self._producer.partitions_for(self._prefix + DRAFTS)
             lane = DefaultPartitioner()(self.tenant.encode(), sorted(parts), sorted(parts))
             places = [TopicPartition(self._prefix + topic, lane) for topic in TOPICS]

@@ -283,6 +283,14 @@ async def test_a_worker_that_is_killed_decides_when_it_is_back(worker: Worker, u
         assert [s.text for s in await office.sent()] == ["hello"]
 
 
+@pytest.mark.kafka
+async def test_topics_that_are_not_there_are_said_when_they_are_asked_for(worker: Worker) -> None:
+    address = worker.cluster.settings.bootstrap_servers
+    with pytest.raises(Unreachable, match="topics"):
+        async with connect_kafka(address, tenant="acme", agent="mesh", prefix="of-nobody-"):
+            pass
+
+
 async def test_no_broker_is_said_when_it_is_asked_for() -> None:
     with pytest.raises(Unreachable, match="doctor"):
         async with connect_kafka("127.0.0.1:9", tenant="acme", agent="mesh"):
