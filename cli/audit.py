@@ -19,7 +19,7 @@ from turngate.cli.recorded import recorded
 
 if TYPE_CHECKING:
     from turngate.streams.auditing import Audited
-    from turngate.streams.chain import Break, Link
+    from turngate.streams.chain import Break, Chains, Link
     from turngate.streams.checkpoints import Checkpoint
 
 app = typer.Typer(no_args_is_help=True, cls=Commands)
@@ -27,6 +27,7 @@ app = typer.Typer(no_args_is_help=True, cls=Commands)
 EXPORTED = typer.Option("--exported", metavar="DIR", help="What `turngate export` wrote.", rich_help_panel="Log")
 SIGNED = typer.Option("--checkpoint", metavar="FILE", help="What was signed earlier; repeatable. Needs --public-key.")
 PUBLIC = typer.Option("--public-key", metavar="FILE", help="Of the key that it was signed with.")
+STORE = typer.Option("--store", help="Check what the audit store has: in Postgres, or beside --log.")
 OUTBOUND = typer.Option(help="Also check what was let out; that topic holds texts, which not every auditor may read.")
 EVERY = typer.Option("--every", metavar="TIME", help="Go on, and make one each time that so much has passed: 1h.")
 
@@ -37,11 +38,12 @@ def audit() -> None:
 
 
 @app.command()
-@connects(log=True)
+@connects(log=True, postgres=True)
 def verify(
     connection: Connection,
     *,
     exported: Annotated[Path | None, EXPORTED] = None,
+    store: Annotated[bool, STORE] = False,
     checkpoint: Annotated[list[Path] | None, SIGNED] = None,
     public_key: Annotated[Path | None, PUBLIC] = None,
     outbound: Annotated[bool, OUTBOUND] = True,
@@ -55,12 +57,17 @@ def verify(
 
     Examples:  turngate audit verify --log turngate.log
 
+    turngate audit verify --store --postgres-dsn postgresql://db/turngate
+
     turngate audit verify --checkpoint 2026-12-01T08:00:00Z.json --public-key audit.key.pub
     """
     from turngate.streams.auditing import audit as audited
     from turngate.streams.chain import BOUND as bound
 
     signed = _signed(checkpoint or [], public_key)
+    if store:
+        _verify_store(connection, exported, signed, bound if outbound else bound[:1], as_json)
+        return
     traces = decisions = tenants = broken = 0
     with recorded(connection, exported) as (records, codec):
         for at in signed:
@@ -76,6 +83,38 @@ def verify(
             _tell(found)
             traces, decisions = traces + found.chains.traces, decisions + found.chains.decisions
             tenants, broken = tenants + len(found.chains.heads), broken + len(found.breaks)
+    _sum(traces, decisions, tenants, broken, as_json)
+
+
+def _verify_store(
+    connection: Connection,
+    exported: Path | None,
+    signed: dict[int, dict[str, list[Link]]],
+    bound: tuple[str, ...],
+    as_json: bool,
+) -> None:
+    """The same of the rows that the audit store has."""
+    from turngate.cli.explain import the_store
+
+    if exported is not None:
+        raise Impossible("--store and --exported are two places: give one of them")
+    traces = decisions = tenants = broken = 0
+    with the_store(connection) as asking:
+        from turngate.sinks.store.verifying import SETTLE_MS, verify
+
+        # A log's store has just been filled to its end: nothing lags behind.
+        for found in verify(asking, signed, bound, SETTLE_MS if connection.log_file() is None else -1):
+            for one in found.breaks:
+                typer.echo(json.dumps(asdict(one), ensure_ascii=False) if as_json else _text(one))
+            _tell_chains(found.chains, f"audit[{found.partition}]")
+            if found.waiting:
+                typer.echo(f"{found.tenant}: what its end lacks may not be in the store yet: ask again", err=True)
+            traces, decisions = traces + found.chains.traces, decisions + found.chains.decisions
+            tenants, broken = tenants + 1, broken + len(found.breaks)
+    _sum(traces, decisions, tenants, broken, as_json)
+
+
+def _sum(traces: int, decisions: int, tenants: int, broken: int, as_json: bool) -> None:
     if as_json:
         typer.echo(json.dumps({"traces": traces, "named": decisions, "tenants": tenants, "broken": broken}))
     else:
@@ -157,9 +196,13 @@ def _text(one: Break) -> str:
 
 def _tell(found: Audited) -> None:
     """What is no break, and has to be known."""
-    chains, at = found.chains, f"audit[{found.partition}]"
+    at = f"audit[{found.partition}]"
     if found.first > 0:
         typer.echo(f"{at} begins at {found.first}: what was before is gone", err=True)
+    _tell_chains(found.chains, at)
+
+
+def _tell_chains(chains: Chains, at: str) -> None:
     for tenant, number in chains.begun.items():
         typer.echo(f"{tenant}: {at}: the chain begins at number {number}", err=True)
     for tenant in chains.unlinked:

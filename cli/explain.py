@@ -37,7 +37,7 @@ def explain(
     """
     from turngate.cli.telling import story
 
-    with _store(connection) as asking:
+    with the_store(connection) as asking:
         from turngate.schemas.ways_on import way_on
         from turngate.sinks.store.explaining import explain as tell
 
@@ -66,7 +66,7 @@ def who_can_see(
     """
     from turngate.cli.telling import audible
 
-    with _store(connection) as asking:
+    with the_store(connection) as asking:
         from turngate.sinks.store.audible import who_can_see as tell
 
         found, ended = tell(asking, tenant, ref)
@@ -96,7 +96,7 @@ def blast_radius(
     """
     from turngate.cli.telling import reached
 
-    with _store(connection) as asking:
+    with the_store(connection) as asking:
         from turngate.sinks.store.reaching import blast_radius as tell
 
         found = tell(asking, tenant, reader, source)
@@ -107,7 +107,7 @@ def blast_radius(
 
 
 @contextmanager
-def _store(connection: Connection) -> Iterator[Database]:
+def the_store(connection: Connection) -> Iterator[Database]:
     """The store that was named: that of an embedded log is filled first."""
     log = connection.log_file()
     if log is not None:

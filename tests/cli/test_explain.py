@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import json
+import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.cli.conftest import Turngate
-from tests.sinks.store.test_explaining import C1, KIM, MINE, tell
-from tests.streams.telling import World
+from tests.sinks.store.story import MINE, tell
+from tests.streams.telling import C1, KIM, World
 from turngate.demo.words import words_of
 from turngate.schemas.ways_on import way_on
 from turngate.streams.local_log import LocalLog
@@ -126,3 +127,19 @@ def test_without_a_store_it_says_what_to_do(turngate: Turngate, tmp_path: Path) 
     missing = turngate("explain", "t1", "--tenant", "acme", "--log", tmp_path / "none")
     assert (missing.exit_code, "there is no log here" in missing.stderr) == (2, True)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_the_store_is_audited_as_the_log_is(turngate: Turngate, log: Path) -> None:
+    of = ("audit", "verify", "--log", log)
+    there, stored = turngate(*of), turngate(*of, "--store")
+    assert (stored.exit_code, stored.stdout) == (0, there.stdout)
+    store = log.with_name(f"{log.name}.store")
+    with sqlite3.connect(store) as db:
+        db.execute("UPDATE decisions SET verdict = 'deliver' WHERE turn = 't1' AND kind = 'turn'")
+    altered = turngate(*of, "--store", "--json")
+    assert altered.exit_code == 1
+    first, total = map(json.loads, altered.stdout.splitlines())
+    assert (first["why"][:19], total["broken"]) == ("is not the decision", 1)
+    assert turngate(*of).exit_code == 0
+    store.unlink()
+    assert turngate(*of, "--store").exit_code == 0  # it is filled anew

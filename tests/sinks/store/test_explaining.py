@@ -2,84 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import ExitStack
-from pathlib import Path
 from typing import Any
 
-import pytest
 from sqlalchemy import Connection, delete
 
-from tests.sinks.store.stores import pour
-from tests.streams.telling import ALEX, C1, CODEC, D1, KIM, POLICY, World
+from tests.sinks.store.story import EVE, MINE, THEIRS
+from tests.streams.telling import ALEX, C1, D1, KIM
 from turngate.schemas.shapes import Audience, Scope
 from turngate.sinks.store.audible import who_can_see
-from turngate.sinks.store.connecting import postgres_engine
 from turngate.sinks.store.explaining import Told, explain
-from turngate.sinks.store.migrating import opened
-from turngate.sinks.store.postgres import PostgresStore
 from turngate.sinks.store.reaching import Heard, blast_radius
-from turngate.sinks.store.sqlite import SqliteStore
 from turngate.sinks.store.tables import AUDIENCES, POSITIONS, TRACES
-from turngate.streams.kafka.settings import PostgresSettings
-from turngate.streams.local_log import LocalLog
-
-C2, EVE = "slack:T1/C2", "slack:T1/UEVE"
-MINE, THEIRS, SAID = f"message:{D1}/1", f"message:{C1}/2", f"message:{C1}/9"
-
-
-def tell(world: World) -> None:
-    """Alex says something to the agent alone, which is remembered, shared by an operator, and said to Kim."""
-    world.send("PolicyPublished", version="1", document=POLICY)
-    world.listing(D1, ALEX)
-    world.listing(C1, ALEX, KIM)
-    world.message(D1, 1, ALEX, "mine")
-    world.message(C1, 2, KIM, "theirs")
-    world.write("m", "m@1", "of mine", [MINE])
-    world.write("d", "d@1", "of that", ["revision:m@1"], op="derive")
-    world.send("ContextRequested", request="r1", turn="t1", room=C1, trigger=THEIRS, candidates=[MINE, THEIRS])
-    draft(world, "t1", exposed=[MINE, "revision:d@1", "tool:none"])
-    shared = {"memory": "d", "revision": "d@1", "audience": {"readers": [ALEX, KIM]}}
-    world.send("GrantCommanded", command="g1", operator="ops", op="grant", **shared)
-    draft(world, "t2", exposed=["revision:d@1"])
-    world.send("TurnDelivered", turn="t2", room=C1, status="sent", message=f"{C1}/9")
-    world.message(C1, 9, "slack:T1/UBOT", "said", author_kind="self", turn="t2")
-    world.message(C1, 10, KIM, "as was said", quotes=[SAID])
-    draft(world, "t3", trigger=f"message:{C1}/10")
-    world.send("TurnDelivered", turn="t3", room=C1, status="withheld", reasons=[{"code": "destination_enlarged"}])
-    draft(world, "t4", trigger=THEIRS)  # made of nothing of Alex's
-    world.send("MembershipChanged", room=C1, reader=EVE, kind="member", change="joined")
-    draft(world, "t5", trigger=THEIRS)
-    draft(world, "t6", room=C2)
-    draft(world, "t4", trigger=THEIRS, exposed=[MINE])  # another draft under a turn's id
-    world.send("GrantCommanded", command="x", operator="ops", op="revoke", grant="g1")
-    world.erase(memory="m")
-
-
-def draft(world: World, turn: str, *, trigger: str = THEIRS, room: str = C1, **more: Any) -> None:
-    world.send("TurnDrafted", turn=turn, room=room, trigger=trigger, renderings=[{"text": turn}], **more)
-
-
-@pytest.fixture(scope="module")
-def log(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalLog]:
-    with LocalLog(tmp_path_factory.mktemp("log") / "a.log") as log:
-        tell(World(log))
-        yield log
-
-
-@pytest.fixture(params=["sqlite", "postgres"])
-async def store(request: pytest.FixtureRequest, log: LocalLog, tmp_path: Path, unique: str) -> Any:
-    with ExitStack() as stack:
-        if request.param == "sqlite":
-            file = stack.enter_context(SqliteStore(tmp_path / "store", CODEC))
-            file.fill(log)
-            engine = file.engine
-        else:
-            settings = PostgresSettings(request.getfixturevalue("postgres"))
-            async with PostgresStore(settings, CODEC, unique) as made:
-                await pour(made, log)
-            engine = postgres_engine(settings, unique)
-        yield stack.enter_context(opened(engine))
 
 
 def told(store: Connection, turn: str) -> Told:
