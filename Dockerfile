@@ -2,7 +2,9 @@
 FROM python:3.12-slim AS build
 WORKDIR /source
 COPY . .
-RUN pip install --no-cache-dir "build>=1.2" && python -m build --wheel --outdir /wheel
+# The engine as C: the same decisions in less time (docs/operations.md).
+RUN apt-get update && apt-get install --yes --no-install-recommends gcc libc6-dev \
+    && pip install --no-cache-dir "build>=1.2" && TURNGATE_COMPILE=1 python -m build --wheel --outdir /wheel
 
 FROM python:3.12-slim
 COPY requirements.worker.lock /tmp/

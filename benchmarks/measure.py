@@ -11,6 +11,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from turngate.processors import engine
+
 
 @dataclass(frozen=True, slots=True)
 class Spread:
@@ -54,6 +56,7 @@ def machine() -> dict[str, str]:
         "processor": found[0].partition(": ")[2] if found else platform.processor(),
         "cores": str(cores()),
         "system": f"{platform.system()} {platform.release()}",
+        "engine": "compiled" if Path(engine.__file__).suffix != ".py" else "interpreted",
         "python": f"{platform.python_implementation()} {platform.python_version()}",
         "load": load(),
     }

@@ -74,7 +74,7 @@ class Trying(Engine):
         keys: Keys = NO_KEYS,
     ) -> Self:
         """As `restore`. Raises `turngate.schemas.policy.PolicyInvalid` too."""
-        made = super().restore(entries, version, keys)
+        made = cls.restore(entries, version, keys)
         assert isinstance(made, cls)
         made._document, made._tenant = (parse_policy(document).version, document), tenant
         return made

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import shutil
-import subprocess
 import sys
 import tomllib
 import venv
@@ -13,12 +11,12 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[1]
+from tests.wheels import BIN, ROOT, built, installed, run, tracked
+
 CONFIG = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
 FOLDERS = {
     name.removeprefix("turngate."): ROOT / path for name, path in CONFIG["tool"]["setuptools"]["package-dir"].items()
 }
-BIN = Path(sys.executable).parent
 #: What an agent's own environment imports without any extra.
 BASE = (
     "turngate.schemas.codec",
@@ -28,22 +26,6 @@ BASE = (
     "turngate.client.sync",
     "turngate.cli.main",
 )
-
-
-def _run(
-    *command: str | Path, cwd: Path = ROOT, text: str | None = None, **more: str
-) -> subprocess.CompletedProcess[str]:
-    plain = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
-    return subprocess.run(
-        command,
-        cwd=cwd,
-        input=text,
-        env=plain | {"PATH": f"{BIN}:{plain['PATH']}", "COLUMNS": "200"} | more,
-        capture_output=True,
-        text=True,
-        timeout=240,
-        check=False,
-    )
 
 
 @pytest.mark.parametrize(
@@ -62,19 +44,19 @@ def _run(
     ],
 )
 def test_a_folder_imported_without_its_house_is_a_lint_error(line: str) -> None:
-    done = _run(BIN / "ruff", "check", "--stdin-filename", "streams/x.py", "--select", "TID", "-", text=line + "\n")
+    done = run(BIN / "ruff", "check", "--stdin-filename", "streams/x.py", "--select", "TID", "-", text=line + "\n")
     assert done.returncode == 1
     assert "TID251" in done.stdout
 
 
 def test_the_same_with_its_house_is_none() -> None:
     lines = "from turngate.schemas.codec import Codec\nimport turngate.streams.log\n"
-    done = _run(BIN / "ruff", "check", "--stdin-filename", "streams/x.py", "--select", "TID", "-", text=lines)
+    done = run(BIN / "ruff", "check", "--stdin-filename", "streams/x.py", "--select", "TID", "-", text=lines)
     assert done.returncode == 0, done.stdout
 
 
 def test_imports_point_one_way() -> None:
-    done = _run(BIN / "lint-imports", "--no-logo", "--no-cache")
+    done = run(BIN / "lint-imports", "--no-logo", "--no-cache")
     assert done.returncode == 0, done.stdout
     assert "3 kept, 0 broken" in done.stdout
 
@@ -99,7 +81,7 @@ def test_an_import_that_points_the_other_way_is_an_error(tmp_path: Path, file: s
         shutil.copytree(folder, house / name, ignore=shutil.ignore_patterns("__pycache__", "*.avsc"))
     broken = house / file
     broken.write_text(f"{broken.read_text('utf-8')}\n{line}\n", "utf-8")
-    done = _run(
+    done = run(
         BIN / "lint-imports", "--no-logo", "--no-cache", ROOT / "pyproject.toml", cwd=tmp_path, PYTHONPATH=str(tmp_path)
     )
     assert done.returncode == 1, done.stdout
@@ -108,29 +90,14 @@ def test_an_import_that_points_the_other_way_is_an_error(tmp_path: Path, file: s
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The wheel of what git has, built in a copy, so that nothing left over by an earlier build gets into it."""
-    folder = tmp_path_factory.mktemp("wheel")
-    for name in _tracked():
-        (folder / "source" / name).parent.mkdir(parents=True, exist_ok=True)
-        if not (ROOT / name).is_symlink():
-            shutil.copy2(ROOT / name, folder / "source" / name)
-    done = _run(sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", folder, cwd=folder / "source")
-    assert done.returncode == 0, done.stdout + done.stderr
-    (made,) = folder.glob("*.whl")
-    return made
-
-
-def _tracked() -> list[str]:
-    done = _run("git", "ls-files", "-z", "--cached", "--others", "--exclude-standard")
-    assert done.returncode == 0, done.stderr
-    return [name for name in done.stdout.split("\0") if name and (ROOT / name).exists()]
+    return built(tmp_path_factory.mktemp("wheel"))
 
 
 def _sources() -> set[str]:
     """Every file of the packages as it must lie in the wheel."""
     return {
         f"turngate/{name}"
-        for name in _tracked()
+        for name in tracked()
         if name.split("/")[0] in FOLDERS and "/" in name and not name.endswith(".md")
     }
 
@@ -145,8 +112,7 @@ def test_the_wheel_holds_every_file_of_every_package_and_nothing_else(wheel: Pat
 
 
 def test_every_module_can_be_imported_from_the_wheel(wheel: Path, tmp_path: Path) -> None:
-    done = _run(sys.executable, "-m", "pip", "install", "-q", "--no-deps", "--no-index", "--target", tmp_path, wheel)
-    assert done.returncode == 0, done.stderr
+    installed(wheel, tmp_path)
     modules = sorted(
         name.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
         for name in _sources()
@@ -158,7 +124,7 @@ def test_every_module_can_be_imported_from_the_wheel(wheel: Path, tmp_path: Path
         "    module = importlib.import_module(name)\n"
         "    assert module.__file__.startswith(sys.argv[1]), module.__file__\n"
     )
-    done = _run(sys.executable, "-c", check, tmp_path, *modules, cwd=tmp_path, PYTHONPATH=str(tmp_path))
+    done = run(sys.executable, "-c", check, tmp_path, *modules, cwd=tmp_path, PYTHONPATH=str(tmp_path))
     assert done.returncode == 0, done.stderr
 
 
@@ -166,16 +132,16 @@ def test_a_base_install_has_engine_embedded_log_and_command_line_and_no_broker(w
     """Only what the wheel itself asks for, in an environment of its own; the versions are those of the lock file."""
     venv.create(tmp_path / "env", with_pip=False)
     python = tmp_path / "env" / "bin" / "python"
-    done = _run(
+    done = run(
         sys.executable, "-m", "pip", "--python", python, "install", "-q", "--constraint", _constraints(tmp_path), wheel
     )
     assert done.returncode == 0, done.stderr
-    done = _run(python, "-c", "import " + ", ".join(BASE), cwd=tmp_path)
+    done = run(python, "-c", "import " + ", ".join(BASE), cwd=tmp_path)
     assert done.returncode == 0, done.stderr
-    done = _run(tmp_path / "env" / "bin" / "turngate", "--help", cwd=tmp_path)
+    done = run(tmp_path / "env" / "bin" / "turngate", "--help", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert "worker" in done.stdout
-    done = _run(python, "-c", "import aiokafka", cwd=tmp_path)
+    done = run(python, "-c", "import aiokafka", cwd=tmp_path)
     assert "ModuleNotFoundError" in done.stderr
 
 

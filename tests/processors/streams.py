@@ -236,14 +236,19 @@ def steps(most: int = 20, without: Callable[[Step], bool] = lambda _: False) -> 
     and would draw the first templates most of the time.
     """
     menu = [burst for burst in _WEIGHTED if not any(map(without, burst))]
+    some = st.lists(st.integers(0, 2**24), min_size=most // 2, max_size=most)
+    return some.map(lambda numbers: told(numbers, menu))
+
+
+def told(numbers: Iterable[int], menu: list[list[Step]] = _WEIGHTED) -> list[Step]:
+    """The beginning, and then what these numbers stand for."""
 
     def drawn(number: int) -> list[Step]:
         spread = number * 2_654_435_761 % 2**32
         after = _AFTER[spread // len(menu) % len(_AFTER)]
         return [s if s.kind is inputs.Tick else replace(s, after=after) for s in menu[spread % len(menu)]]
 
-    some = st.lists(st.integers(0, 2**24).map(drawn), min_size=most // 2, max_size=most)
-    return some.map(lambda bursts: [*BEGINNING, *chain.from_iterable(bursts)])
+    return [*BEGINNING, *chain.from_iterable(map(drawn, numbers))]
 
 
 #: Milliseconds between records.
