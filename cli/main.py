@@ -22,6 +22,7 @@ from turngate.cli import (
     gateway,
     importing,
     keys,
+    mcp,
     operating,
     policy,
     replay,
@@ -91,6 +92,7 @@ app.command(rich_help_panel=_RUN)(worker.worker)
 app.command(rich_help_panel=_RUN)(assess.assess)
 app.command(rich_help_panel=_RUN)(deliver.deliver)
 app.command(rich_help_panel=_RUN)(gateway.gateway)
+app.command(rich_help_panel=_RUN)(mcp.mcp)
 app.add_typer(token.app, name="token", rich_help_panel=_RUN)
 app.add_typer(store.app, name="store", rich_help_panel=_RUN)
 app.add_typer(keys.app, name="keys", rich_help_panel=_RUN)

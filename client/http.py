@@ -48,6 +48,19 @@ async def connect(
     `plain_http`: also to another machine without TLS, where everybody on the way can read the token and the texts.
     Proxies of the environment are not used. Raises `ValueError` for a URL or token that cannot be used.
     """
+    async with transport(url, token=token, ssl_context=ssl_context, plain_http=plain_http) as made:
+        yield Gate(made, mode=mode, patience=patience)
+
+
+@asynccontextmanager
+async def transport(
+    url: str | None = None,
+    *,
+    token: str | None = None,
+    ssl_context: ssl.SSLContext | None = None,
+    plain_http: bool = False,
+) -> AsyncIterator[HttpTransport]:
+    """What carries records to a gateway; see `connect`. Raises `ValueError` for a URL or token that cannot be used."""
     url = os.environ.get("TURNGATE_URL", "") if url is None else url
     token = os.environ.get("TURNGATE_TOKEN", "") if token is None else token
     _check(url, token, plain_http=plain_http)
@@ -60,7 +73,7 @@ async def connect(
         follow_redirects=False,
         trust_env=False,
     ) as http:
-        yield Gate(HttpTransport(http), mode=mode, patience=patience)
+        yield HttpTransport(http)
 
 
 def _check(url: str, token: str, *, plain_http: bool) -> None:
@@ -105,7 +118,10 @@ class HttpTransport:
         path, body = _request(record)
         place, last = "", None
         while True:
-            status, said = await self._said(path, body, place)
+            if place:
+                status, said = await self.said(place, None, _waiting(place))
+            else:
+                status, said = await self.said(path, body, httpx2.QueryParams(wait=_WAIT))
             if status is HTTPStatus.NOT_FOUND and place:  # the gateway does not remember: it is told again
                 place = ""
                 continue
@@ -126,16 +142,21 @@ class HttpTransport:
     def forget(self, record: Record) -> None:
         """Nothing is kept here."""
 
-    async def _said(self, path: str, body: Mapping[str, Any], place: str) -> tuple[HTTPStatus, dict[str, Any]]:
-        """What the gateway says, however often it must be asked; whoever calls this sets an end to it."""
+    async def said(
+        self, path: str, body: Mapping[str, Any] | None, params: httpx2.QueryParams | None = None
+    ) -> tuple[HTTPStatus, dict[str, Any]]:
+        """What the gateway says, however often it must be asked; whoever calls this sets an end to it.
+
+        `body`: of a POST; None: it is a GET. What is asked again must be answered the same.
+        """
         pause = _FIRST_PAUSE
         while True:
             after = None
             try:
-                if place:
-                    response = await self._http.get(place, params=_waiting(place))
+                if body is None:
+                    response = await self._http.get(path, params=params)
                 else:
-                    response = await self._http.post(path, json=body, params={"wait": _WAIT})
+                    response = await self._http.post(path, json=body, params=params)
                 if response.status_code not in _AGAIN:
                     return HTTPStatus(response.status_code), _json(response)
                 after = response.headers.get("Retry-After")

@@ -34,6 +34,7 @@ class SyncTurn:
         self._portal = portal
         self.name = turn.name
         self.saw = turn.saw
+        self.meta = turn.meta
 
     @overload
     def context(self, candidates: Mapping[str, T]) -> Context[T]: ...  # type: ignore[overload-overlap]

@@ -14,14 +14,15 @@ from turngate.schemas.shapes import Code
 
 
 def undrafted(ledger: Ledger, record: ToolReturned, turns: Iterable[str]) -> None:
-    """Report a call of an operation that is not internal, unless an authorized action of one of its turns named it.
+    """Report a call of an operation that is not internal, unless an authorized action named it.
 
-    One action is one call: a second one that names the same turn is reported.
+    It may be of one of the call's turns, or have had a turn to itself, whose id is then the call's: so a turn may act
+    and go on. One action is one call: a second one that names the same turn is reported.
     """
     operation = f"{record.server}.{record.operation}"
     if internal(ledger, record.room, operation):
         return
-    for turn in turns:
+    for turn in (*turns, record.call):
         row = turn_of(ledger, turn)
         if row.agent == record.agent and row.operation == operation and row.called in (None, record.call):
             if row.called is None:

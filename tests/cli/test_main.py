@@ -23,6 +23,7 @@ COMMANDS = [
     "tail",
     "doctor",
     "keys",
+    "mcp",
     *OPERATORS,
 ]
 
@@ -49,6 +50,7 @@ def test_help_names_every_command_and_the_exit_codes(turngate: Turngate) -> None
         "policy check",
         "policy diff",
         "tail",
+        "mcp",
     ],
 )
 def test_every_command_teaches_by_an_example(turngate: Turngate, command: str) -> None:
@@ -108,6 +110,8 @@ def test_it_completes_commands_and_options_in_a_shell() -> None:
         ("psycopg", ["doctor", "--postgres-dsn", "postgresql://127.0.0.1:1/x"], "postgres"),
         ("cryptography", ["audit", "key", "none/key"], "audit"),
         ("slack_sdk", ["deliver"], "slack"),
+        ("mcp", ["mcp", "--server", "crm"], "mcp"),
+        ("jsonpath_rfc9535", ["mcp", "--server", "crm"], "mcp"),
         ("aiokafka", ["deliver"], "kafka"),
         ("psycopg", ["deliver"], "postgres"),
     ],
