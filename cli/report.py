@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from turngate.cli.options import Connection, connects
+from turngate.cli.progress import progress
 from turngate.cli.recorded import recorded
 from turngate.cli.replay import EXPORTED
 from turngate.cli.what_if import table
@@ -66,7 +67,8 @@ def _cure(records: Records, codec: Codec, keys: Keys, tenant: str, refused: Mapp
     facts = Facts(records, codec, tenant, refused)
 
     def under(edits: Sequence[Edit]) -> Mapping[str, Ended]:
-        return ends_under(records, codec, keys, tenant, lambda document: changed(edits, document))
+        with progress("Deciding again") as told:
+            return ends_under(records, codec, keys, tenant, lambda document: changed(edits, document), told)
 
     return smallest(refused, facts, under)
 

@@ -12,6 +12,11 @@ from turngate.schemas.shapes import Code, Reason, Rendering
 T = TypeVar("T")
 
 
+def rendered(text: str, request: str | None = None, exposed: tuple[str, ...] | None = None) -> Rendering:
+    """A rendering, whatever the text is: a model may write what no record can hold, and that is not said either."""
+    return Rendering.model_construct(text=text, request=request, exposed=exposed)
+
+
 class Context(Mapping[str, T], Generic[T]):
     """The candidates that may be handed to a model, by ref, in the order in which they were given.
 
@@ -73,4 +78,4 @@ class Context(Mapping[str, T], Generic[T]):
 
     def rendering(self, text: str) -> Rendering:
         """A text that a model made of nothing but this context and the tool results that were recorded for it."""
-        return Rendering(text=text, request=self.request, exposed=self.seen)
+        return rendered(text, self.request, self.seen)

@@ -16,7 +16,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from turngate.client.acting import META, Acting
 from turngate.client.asking import Asking, fields_of
-from turngate.client.context import Context
+from turngate.client.context import Context, rendered
 from turngate.client.transport import Transport
 from turngate.client.verdict import Verdict, is_final, verdict_of
 from turngate.schemas import outputs
@@ -277,8 +277,8 @@ class Turn:
 
     def _made(self, rendering: str | Rendering) -> Rendering:
         """With what the turn saw in whichever inference, since that may have been this one."""
-        if isinstance(rendering, str):
-            return Rendering(text=rendering)
+        if not isinstance(rendering, Rendering):
+            return rendered(rendering)
         if rendering.exposed is None:
             return rendering
         return rendering.model_copy(update={"exposed": tuple(dict.fromkeys((*rendering.exposed, *self._seen)))})

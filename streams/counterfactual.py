@@ -14,6 +14,7 @@ from typing import Any
 
 from turngate.processors.engine import Engine
 from turngate.processors.keys import Keys
+from turngate.schemas.catalog import APPLIED
 from turngate.schemas.codec import Codec, Undecodable
 from turngate.schemas.inputs import PolicyPublished
 from turngate.schemas.policy import PolicyInvalid, parse_policy, policy_data
@@ -65,15 +66,24 @@ class _Instead:
         return replace(message, value=self._codec.encode(changed))
 
 
-def ends_under(records: Records, codec: Codec, keys: Keys, tenant: str, change: Change) -> dict[str, Ended]:
+def ends_under(
+    records: Records,
+    codec: Codec,
+    keys: Keys,
+    tenant: str,
+    change: Change,
+    told: Callable[[int, int], None] = lambda done, of: None,
+) -> dict[str, Ended]:
     """How each turn of a tenant would have ended, had each of its policies been changed.
 
-    Raises `LogError` where what is needed from the beginning on is not there.
+    `told` is called with how many of how many stretches of a partition are done. Raises `LogError` where what is needed
+    from the beginning on is not there.
     """
     found: dict[str, Ended] = {}
     instead = _Instead(records, codec, tenant, change)
     for partition in range(records.partitions):
         replay = Replay(instead, partial(Engine.restore, keys=keys), codec, partition)
-        outputs = (out for step in replay.steps() for out in step.outputs)
-        found |= ends((out.value for out in outputs if out.topic == "turn-verdicts"), codec, tenant)
+        for step in replay.steps():
+            told(step.message.offset + 1, replay.ends[APPLIED])
+            found |= ends((out.value for out in step.outputs if out.topic == "turn-verdicts"), codec, tenant)
     return found

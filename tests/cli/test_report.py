@@ -98,6 +98,21 @@ async def test_the_change_lets_pass_what_it_says(told: Told, tmp_path: Path) -> 
     assert (found["decided"], found["refused"], found["change"]) == (1, 0, {})
 
 
+async def test_an_export_is_as_good_as_the_log(turngate: Turngate, told: Told, tmp_path: Path) -> None:
+    with opened(tmp_path / "log") as workplace:
+        await turn(workplace, GENERAL, tools=("wiki",))
+    assert turngate("export", tmp_path / "out", "--log", tmp_path / "log").exit_code == 0
+    shown = turngate("report", "--tenant", "acme", "--exported", tmp_path / "out", "--json").stdout
+    assert json.loads(shown) == told(tmp_path / "log")
+
+
+async def test_another_tenant_s_policy_and_turns_are_not_looked_at(turngate: Turngate, tmp_path: Path) -> None:
+    with opened(tmp_path / "log") as workplace:
+        await turn(workplace, GENERAL, tools=("wiki",))
+    shown = turngate("report", "--tenant", "bolt", "--log", tmp_path / "log").stdout
+    assert shown == "0 turns were decided, 0 refused\n"
+
+
 async def test_what_a_change_brings_to_light_is_looked_at_too(told: Told, tmp_path: Path) -> None:
     """R-TURN-2: links are looked at only where the audience permits, and then its host is missing as well."""
     with opened(tmp_path / "log") as workplace:

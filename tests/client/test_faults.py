@@ -231,6 +231,26 @@ async def test_a_tool_result_that_could_not_be_recorded_is_said_to_nobody(workpl
     assert workplace.sent == []
 
 
+@pytest.mark.parametrize("text", ["\ud800", "\udfff with more", None])
+async def test_a_text_that_no_record_can_hold_is_not_said(workplace: Workplace, tmp_path: Path, text: str) -> None:
+    """And whoever writes one the way that it may be written is heard."""
+    async with gateway_place(tmp_path) as place:
+        for there in (InProcessPlace(workplace), place):
+            office = Office(there)
+            await office.listed(GENERAL, ALEX, agents=["mesh"])
+            if there is place:
+                await place.publish({})
+            asked = await office.said(GENERAL, "hello?", agents=["mesh"])
+            said = []
+            async with there.gate(patience=5) as gate:
+                for words in (text, "hello"):
+                    async with gate.turn(room=GENERAL, trigger=asked) as turn:
+                        context = await turn.context([asked])
+                        await turn.remember(words)
+                        said.append((await turn.say(context.rendering(words), words)).text)
+            assert said == [None, "hello"]
+
+
 async def test_an_error_of_the_agent_s_own_says_nothing_and_is_its_own(workplace: Workplace) -> None:
     turn = workplace.gate().turn(room=GENERAL)
     with pytest.raises(ZeroDivisionError):
