@@ -7,12 +7,13 @@ from typing import Annotated
 
 import typer
 
-from turngate.cli import policy_diff
+from turngate.cli import policy_diff, policy_suggest
 from turngate.cli.errors import NO, Impossible
 from turngate.cli.files import reading
 
 app = typer.Typer(no_args_is_help=True)
 app.command()(policy_diff.diff)
+app.command()(policy_suggest.suggest)
 
 
 @app.callback()

@@ -49,6 +49,7 @@ def test_help_names_every_command_and_the_exit_codes(turngate: Turngate) -> None
         "send",
         "policy check",
         "policy diff",
+        "policy suggest",
         "tail",
         "mcp",
     ],
