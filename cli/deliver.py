@@ -61,8 +61,8 @@ async def _on_log(
 ) -> None:
     from turngate.connectors.slack.resolving import People
     from turngate.schemas.codec import Codec
-    from turngate.sinks.delivery import now_ms
     from turngate.sinks.embedded import EmbeddedDelivery
+    from turngate.sinks.errands import now_ms
     from turngate.sinks.slack import SlackConnector
     from turngate.streams.local_feed import LocalFeed
 
@@ -81,7 +81,7 @@ async def _on_broker(
     from turngate.connectors.slack.resolving import People
     from turngate.schemas.codec import Codec
     from turngate.sinks.claims import ClaimsUnavailable
-    from turngate.sinks.delivery import now_ms
+    from turngate.sinks.errands import now_ms
     from turngate.sinks.postgres_claims import PostgresClaims
     from turngate.sinks.service import DeliveryService
     from turngate.sinks.slack import SlackConnector

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from turngate.connectors.slack.api import SlackApi
     from turngate.connectors.slack.installations import Installations
     from turngate.connectors.slack.tokens import Tokens
-    from turngate.sinks.delivery import Patience
+    from turngate.sinks.errands import Patience
     from turngate.streams.local_feed import LocalFeed
     from turngate.streams.local_log import LocalLog
 
@@ -124,8 +124,8 @@ def both_ways(
     from turngate.connectors.slack.resolving import People
     from turngate.connectors.slack.roster import Roster
     from turngate.schemas.codec import Codec
-    from turngate.sinks.delivery import now_ms
     from turngate.sinks.embedded import EmbeddedDelivery
+    from turngate.sinks.errands import now_ms
     from turngate.sinks.slack import SlackConnector
 
     people = People(api, installations)

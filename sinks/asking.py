@@ -21,10 +21,11 @@ from turngate.schemas.inputs import MembershipPage, Record, RoomChanged, TurnDra
 from turngate.schemas.outputs import SharingOffered, TurnDecided
 from turngate.schemas.shapes import Audience, Code, Position, Reason, Scope
 from turngate.sinks.check import erased, room_now, within
-from turngate.sinks.claims import Key, Kind, Place, State
-from turngate.sinks.delivery import Delivery, Errand
+from turngate.sinks.claims import Key, Kind, Place, State, question_id
+from turngate.sinks.delivery import Delivery
+from turngate.sinks.errands import Errand, sendable_until
 from turngate.sinks.ports import Connector, Journal, Listed
-from turngate.sinks.questions import offer, question
+from turngate.sinks.questions import answered, offer, question
 from turngate.streams.log import Message
 
 #: Records that are looked through for a draft, and for the listing that its room was judged by.
@@ -32,6 +33,8 @@ FAR, PIECE = 50_000, 5_000
 DRAFTS, ROOMS = "turn-drafts", "membership-refreshes"
 #: The least seconds between two tries to open a direct room.
 AGAIN = 0.5
+#: Milliseconds for which it is tried to take the buttons from a question that is decided.
+AMENDED_MS = 60_000
 #: Where the question cannot be asked there, and may be asked elsewhere.
 _ELSEWHERE = (State.WITHHELD, State.FAILED)
 
@@ -68,7 +71,7 @@ class Asking:
             return
         draft, arrived = found
         policy = self._journal.facts.policy(decided.tenant, decided.decision).settings
-        until = arrived + policy.interlock.ask_ttl
+        until = sendable_until(arrived, arrived + policy.interlock.ask_ttl)
         until = until if draft.deadline is None else min(until, draft.deadline)
         if until <= self._delivery.now() or self._journal.facts.ended(decided.tenant, decided.turn):
             return
@@ -82,6 +85,21 @@ class Asking:
             if room is not None:
                 look = partial(_alone, reader)
                 await self._ask(draft, decided, Place(decided.agent, room), until, look, read_at)
+
+    def asked(self, decided: TurnDecided) -> bool:
+        """Whether somebody's yes was asked for, as far as is remembered."""
+        return self._journal.facts.asked(decided.tenant, decided.turn)
+
+    async def answered(self, decided: TurnDecided) -> None:
+        """Take the buttons from the questions about a turn that is decided."""
+        for claim in await self._delivery.questions(decided.tenant, decided.turn):
+            said = answered(decided, claim.key.id)
+            until = self._delivery.now() + AMENDED_MS
+            while claim.message is not None:
+                wait = await self._connector.amend(claim.key.tenant, claim.place, claim.message, said)
+                if wait is None or self._delivery.now() + wait * 1000 >= until:
+                    break
+                await asyncio.sleep(max(wait, AGAIN))
 
     async def _direct_room(self, decided: TurnDecided, reader: str, until: int) -> str | None:
         while True:
@@ -100,7 +118,7 @@ class Asking:
             log.warning("offer %s: its text is too long to be shown", offered.request)
             return
         place = Place(offered.agent, offered.room)
-        of = _About(None, (f"{REVISION}{offered.revision}",), offered.expires_at)
+        of = _About(None, (f"{REVISION}{offered.revision}",), sendable_until(offered.at, offered.expires_at))
         against = partial(self._against, key.tenant, place, of, partial(_alone, None))
         await self._delivery.send(Errand(key, place, said, of.until, None, True, False, against), read_at)
 
@@ -108,7 +126,7 @@ class Asking:
         self, draft: TurnDrafted, decided: TurnDecided, place: Place, until: int, look: Look, read_at: int
     ) -> bool:
         """Ask in one room; whether it was, as far as is known, asked there."""
-        key = Key(decided.tenant, Kind.QUESTION, f"{decided.turn} {decided.fingerprint} {place.room}")
+        key = Key(decided.tenant, Kind.QUESTION, question_id(decided.turn, decided.fingerprint or "", place.room))
         said = question(draft, decided, key.id, until, here=place.room == draft.room)
         if said is None:
             log.warning("turn %s: it cannot be shown as a whole, so nobody is asked", decided.turn)

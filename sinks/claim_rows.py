@@ -6,11 +6,11 @@ Parameters are written `%(name)s`, as Postgres' driver takes them; SQLite's take
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from turngate.schemas.shapes import Reason
-from turngate.sinks.claims import Claim, Key, Kind, Place, State
+from turngate.sinks.claims import Claim, Key, Kind, Place, State, turn_of
 
 TABLE = """\
 CREATE TABLE IF NOT EXISTS turngate_claim (
@@ -44,6 +44,12 @@ UNCERTAIN = """\
 SELECT tenant, kind, id, agent, room, thread, state, owner, at, message, reasons FROM turngate_claim
 WHERE state = 'uncertain' AND at >= %(since)s"""
 
+QUESTIONS = """\
+SELECT tenant, kind, id, agent, room, thread, state, owner, at, message, reasons FROM turngate_claim
+WHERE tenant = %(tenant)s AND kind = 'question' AND state = 'sent'
+  AND substr(id, 1, length(CAST(%(turn)s AS TEXT)) + 1) = CAST(%(turn)s AS TEXT) || ' '"""
+PRUNE = "DELETE FROM turngate_claim WHERE at < %(before)s"
+
 
 def named(key: Key, **more: Any) -> dict[str, Any]:
     """Parameters of a statement about one claim."""
@@ -59,6 +65,11 @@ def ended(key: Key, owner: str, state: State, message: str | None, reasons: Sequ
     """Parameters of `END`."""
     said = json.dumps([reason.model_dump(mode="json", exclude_none=True) for reason in reasons])
     return named(key, owner=owner, state=str(state), message=message, reasons=said)
+
+
+def about(turn: str, claims: Iterable[Claim]) -> list[Claim]:
+    """Of the rows that `QUESTIONS` finds those about this turn: another's id may begin with the same words."""
+    return [claim for claim in claims if turn_of(claim.key.id) == turn]
 
 
 def claim_of(row: Sequence[Any] | None) -> Claim:

@@ -59,6 +59,16 @@ class Place:
     thread: str | None = None
 
 
+def question_id(turn: str, fingerprint: str, room: str) -> str:
+    """The `Key.id` of a question about a turn in a room."""
+    return f"{turn} {fingerprint} {room}"
+
+
+def turn_of(question: str) -> str:
+    """The turn that a question is about; neither a fingerprint nor a room has a space in it."""
+    return question.rsplit(" ", 2)[0]
+
+
 @dataclass(frozen=True, slots=True)
 class Claim:
     """A claim as it stands. `owner` names one attempt; `at`, in milliseconds, is when it was claimed first."""
@@ -105,3 +115,9 @@ class Claims(Protocol):
 
     async def uncertain(self, since: int) -> list[Claim]:
         """What was claimed at or after this time and is uncertain."""
+
+    async def questions(self, tenant: str, turn: str) -> list[Claim]:
+        """The questions about a turn that were asked."""
+
+    async def prune(self, before: int) -> int:
+        """Forget what was claimed before this time; how many claims that were."""

@@ -15,6 +15,7 @@ from turngate.schemas.codec import Codec, Undecodable
 from turngate.schemas.outputs import SharingOffered, TurnAuthorized, TurnDecided, Verdict
 from turngate.sinks.asking import Asking
 from turngate.sinks.delivery import Delivery
+from turngate.sinks.facts import FINAL
 from turngate.streams.log import LogError, Message
 from turngate.streams.progress import Progress
 
@@ -123,6 +124,9 @@ class Courier:
                     return f"{record.tenant} {record.room} {record.turn}", job
             case TurnDecided(verdict=Verdict.ASK):  # it may wait for approvers' rooms, and no turn waits for it
                 job = partial(self._asking.question, record, read_at)
+                return f"{record.tenant} {record.room} {record.turn} ask", job
+            case TurnDecided() if record.verdict in FINAL and self._asking.asked(record):
+                job = partial(self._asking.answered, record)
                 return f"{record.tenant} {record.room} {record.turn} ask", job
             case SharingOffered():
                 job = partial(self._asking.offer, record, read_at)

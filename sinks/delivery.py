@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import time
 import uuid
-from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Awaitable, Callable, Coroutine
+from dataclasses import replace
 from functools import partial
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from turngate.schemas.inputs import DeliveryStatus, TurnDelivered
 from turngate.schemas.metadata import NOTE, TURN
@@ -17,12 +16,13 @@ from turngate.schemas.outputs import TurnAuthorized
 from turngate.schemas.shapes import Code, Reason
 from turngate.sinks.check import against, needs_listing
 from turngate.sinks.claims import Claim, Claims, ClaimsUnavailable, Key, Kind, Place, State
+from turngate.sinks.errands import KEPT_MS, Errand, Patience, now_ms, turn_until
 from turngate.sinks.facts import COMMANDS, MESSAGES
 from turngate.sinks.listings import Listings
 from turngate.sinks.ports import Connector, Journal, Listed, NotPosted, Posted, Said
 
-#: Milliseconds for which something without an end of its own may be said after it was authorized.
-WORTH_MS = 60_000
+#: Seconds between two looks for claims that are older.
+_PRUNE = 86_400
 #: Milliseconds for which a turn's text waits for its action; whoever waits longer holds up what is noted behind it.
 ACTION_MS = 900_000
 #: Milliseconds before its claim from which on a message is looked for: two machines' clocks.
@@ -34,48 +34,6 @@ NOT_CONFIRMED = (Reason(code=Code.NOT_CONFIRMED),)
 
 log = logging.getLogger(__name__)
 T = TypeVar("T")
-
-
-@dataclass(frozen=True, slots=True)
-class Patience:
-    """Seconds. `looks`: after which what is uncertain is looked for again; `claims`: between tries of a database."""
-
-    looks: Sequence[float] = (2, 10, 60, 600)
-    claims: float = 0.5
-    #: The least between two tries.
-    retry: float = 0.2
-    #: Between two looks whether an action was done.
-    action: float = 1.0
-    #: For which somebody else may be sending what is found under way: no call takes longer.
-    sending: float = 12.0
-
-
-@dataclass(frozen=True, slots=True)
-class Errand:
-    """Something to be sent once: what there is one claim of, where it goes, and what is said.
-
-    `until` (ms): not worth trying again after that. `decision`: what names the policy. `against` says, from the room's
-    listing (None: none is needed) and the time at which it had not begun, what stands against sending it now.
-    `shared`: it may rest on a grant, which whoever gave it takes back by a message.
-    """
-
-    key: Key
-    place: Place
-    said: Said
-    until: int
-    decision: str | None
-    lists: bool
-    shared: bool
-    against: Callable[[Listed | None, int], tuple[Reason, ...]]
-
-
-def now_ms() -> int:
-    """This machine's time, in milliseconds since the epoch."""
-    return time.time_ns() // 1_000_000
-
-
-def _until(turn: TurnAuthorized) -> int:
-    return turn.at + WORTH_MS if turn.valid_until is None else turn.valid_until
 
 
 class Delivery:
@@ -109,7 +67,7 @@ class Delivery:
         the two records the engine takes the first.
         """
         # Else a first delivery from an old log, or one that has lost its claims, would say the past again.
-        turn = turn.model_copy(update={"valid_until": _until(turn)})
+        turn = turn.model_copy(update={"valid_until": turn_until(turn)})
         if not self._connector.serves(turn.room) or turn.text is None:
             return
         if turn.action is not None and not await self._done(turn):
@@ -119,7 +77,7 @@ class Delivery:
             key=Key(turn.tenant, Kind.TURN, turn.turn),
             place=Place(turn.agent, turn.room, turn.thread),
             said=Said(turn.text, TURN, turn.turn, turn.broadcast),
-            until=_until(turn),
+            until=turn_until(turn),
             decision=turn.decision,
             lists=needs_listing(turn),
             shared=bool(turn.grants),
@@ -131,7 +89,7 @@ class Delivery:
 
     async def _done(self, turn: TurnAuthorized) -> bool:
         """Whether the turn's action is recorded as done while its text may still be said."""
-        until = min(_until(turn), turn.at + ACTION_MS)
+        until = min(turn_until(turn), turn.at + ACTION_MS)
         while self._clock() < until:
             await self._journal.reach_end(turn.tenant)
             status = self._journal.facts.delivered(turn.tenant, turn.turn)
@@ -157,10 +115,15 @@ class Delivery:
             read_at = self._clock()  # what was listed before the wait says nothing any more
 
     async def resume(self) -> None:
-        """Look for what was uncertain when this, or another process, was stopped."""
+        """Look for what was uncertain when this, or another process, was stopped; and forget what is long past."""
+        self._beside(self._prune())
         for claim in await self._insist(lambda: self._claims.uncertain(self._clock() - REMEMBERED_MS)):
             if self._connector.serves(claim.place.room):
-                self._look_later(claim)
+                self._beside(self._keep_looking(claim))
+
+    async def questions(self, tenant: str, turn: str) -> list[Claim]:
+        """The questions about a turn that were asked."""
+        return await self._insist(lambda: self._claims.questions(tenant, turn))
 
     async def stop(self) -> None:
         """List nothing, and look for nothing, any more."""
@@ -262,7 +225,7 @@ class Delivery:
 
     async def _recorded(self, claim: Claim) -> Claim:
         if claim.state is State.UNCERTAIN:
-            self._look_later(claim)
+            self._beside(self._keep_looking(claim))
         status = claim.state.status
         if claim.key.kind is Kind.TURN and status is not None:
             record = TurnDelivered(
@@ -279,8 +242,13 @@ class Delivery:
         log.info("%s %s: %s%s", claim.key.kind, claim.key.id, claim.state, f" ({codes})" if codes else "")
         return claim
 
-    def _look_later(self, claim: Claim) -> None:
-        task = asyncio.create_task(self._keep_looking(claim))
+    async def _prune(self) -> None:
+        while True:
+            await self._insist(lambda: self._claims.prune(self._clock() - KEPT_MS))
+            await asyncio.sleep(_PRUNE)
+
+    def _beside(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.create_task(work)
         self._looking.add(task)
         task.add_done_callback(self._looking.discard)
 

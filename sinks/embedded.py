@@ -12,7 +12,8 @@ from turngate.schemas.inputs import Record
 from turngate.sinks.asking import Asking
 from turngate.sinks.claims import Claims
 from turngate.sinks.courier import OUTPUTS, Courier
-from turngate.sinks.delivery import Delivery, Patience, now_ms
+from turngate.sinks.delivery import Delivery
+from turngate.sinks.errands import Patience, now_ms
 from turngate.sinks.facts import LATE, WHOLE, Facts
 from turngate.sinks.local_claims import LocalClaims
 from turngate.sinks.ports import Connector

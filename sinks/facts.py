@@ -45,7 +45,7 @@ MOST = 10_000
 V = TypeVar("V")
 _Event = MembershipChanged | RoomChanged
 _OF = INPUT_TOPICS | OUTPUT_TOPICS
-_FINAL = (Verdict.DELIVER, Verdict.DOWNGRADE, Verdict.DROP)
+FINAL = (Verdict.DELIVER, Verdict.DOWNGRADE, Verdict.DROP)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +68,7 @@ class Facts:
         self.listener: Callable[[Record], None] = lambda record: None
         self._policies: dict[str, list[Policy]] = {}
         self._labels: OrderedDict[tuple[str, str], str] = OrderedDict()
+        self._asked: OrderedDict[tuple[str, str], None] = OrderedDict()
         self._ended: OrderedDict[tuple[str, str], None] = OrderedDict()
         self._approved: OrderedDict[tuple[str, str], str] = OrderedDict()
         self._withdrawn: OrderedDict[tuple[str, str], int] = OrderedDict()
@@ -134,7 +135,9 @@ class Facts:
             case TurnDecided():
                 self._reached(record.as_of)
                 _remember(self._labels, (record.tenant, record.decision), record.policy)
-                if record.verdict in _FINAL:
+                if record.verdict is Verdict.ASK:
+                    _remember(self._asked, (record.tenant, record.turn), None)
+                if record.verdict in FINAL:
                     _remember(self._ended, (record.tenant, record.turn), None)
 
     def policy(self, tenant: str, decision: str | None) -> Effective:
@@ -179,6 +182,10 @@ class Facts:
     def ended(self, tenant: str, turn: str) -> bool:
         """Whether a turn is known to have had its final decision."""
         return (tenant, turn) in self._ended
+
+    def asked(self, tenant: str, turn: str) -> bool:
+        """Whether a turn is known to have asked for somebody's yes."""
+        return (tenant, turn) in self._asked
 
     def delivered(self, tenant: str, turn: str) -> DeliveryStatus | None:
         """What was recorded of a turn of late; None where nothing was."""

@@ -26,8 +26,8 @@ from turngate.streams.log import LogError, Message
 
 #: Seconds in which the log's end must have been reached.
 PATIENCE = 5.0
-#: Milliseconds for which verdicts, deliveries and the like are of late when a delivery starts.
-RECENT_MS = 600_000
+#: Milliseconds for which verdicts, deliveries and the like are of late when a delivery starts: a question's and more.
+RECENT_MS = 1_200_000
 _WAIT_MS = 50
 
 

@@ -62,6 +62,17 @@ class LocalClaims:
         with self._log.database() as db:
             return [rows.claim_of(row) for row in _run(db, rows.UNCERTAIN, {"since": since}).fetchall()]
 
+    async def questions(self, tenant: str, turn: str) -> list[Claim]:
+        """See `Claims`."""
+        with self._log.database() as db:
+            found = _run(db, rows.QUESTIONS, {"tenant": tenant, "turn": turn}).fetchall()
+        return rows.about(turn, map(rows.claim_of, found))
+
+    async def prune(self, before: int) -> int:
+        """See `Claims`."""
+        with self._log.database() as db:
+            return _run(db, rows.PRUNE, {"before": before}).rowcount
+
     def reached(self, topic: str, partition: int) -> int:
         """The position before which everything on an output was handled."""
         with self._log.database() as db:

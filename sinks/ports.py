@@ -80,6 +80,9 @@ class Connector(Protocol):
     async def post(self, tenant: str, place: Place, said: Said) -> Posted | NotPosted | Unsure:
         """Say something, once: nothing is tried again."""
 
+    async def amend(self, tenant: str, place: Place, message: str, said: Said) -> float | None:
+        """Put this in place of a message of the agent's own; seconds after which that may be tried again, if at all."""
+
     async def find(self, key: Key, place: Place, mark: str, since: int) -> str | None:
         """The message of the agent's own that is marked so, if it was said after `since` (ms); None if none is seen."""
 

@@ -78,6 +78,15 @@ class PostgresClaims:
         _, found = await self._run("SELECT 1", {"since": since}, rows.UNCERTAIN)
         return [rows.claim_of(row) for row in found]
 
+    async def questions(self, tenant: str, turn: str) -> list[Claim]:
+        """See `Claims`."""
+        _, found = await self._run("SELECT 1", {"tenant": tenant, "turn": turn}, rows.QUESTIONS)
+        return rows.about(turn, map(rows.claim_of, found))
+
+    async def prune(self, before: int) -> int:
+        """See `Claims`."""
+        return (await self._run(rows.PRUNE, {"before": before}))[0]
+
     async def _run(
         self, statement: str, given: Mapping[str, Any], read: str | None = None
     ) -> tuple[int, list[tuple[Any, ...]]]:

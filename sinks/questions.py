@@ -15,7 +15,7 @@ from turngate.connectors.slack.installations import Installation
 from turngate.processors.approvals import action_fingerprint, turn_fingerprint
 from turngate.schemas.inputs import ActionApproved, ApprovalWithdrawn, TurnDrafted
 from turngate.schemas.metadata import NOTE
-from turngate.schemas.outputs import SharingOffered, TurnDecided
+from turngate.schemas.outputs import SharingOffered, TurnDecided, Verdict
 from turngate.schemas.shapes import Action, Audience, Scope
 from turngate.sinks.ports import Said
 
@@ -78,6 +78,12 @@ def offer(offered: SharingOffered, name: str) -> Said | None:
         if len(blocks) > _MOST
         else Said("You are asked whether to share something.", NOTE, name, blocks=tuple(blocks))
     )
+
+
+def answered(decided: TurnDecided, name: str) -> Said:
+    """What a question becomes when the turn is decided: nothing of what was asked, and no buttons."""
+    goes = "does not go ahead" if decided.verdict is Verdict.DROP else "goes ahead"
+    return Said("This is decided.", NOTE, name, blocks=tuple(_plain(f"This is decided: it {goes}.")))
 
 
 def pressed(payload: Mapping[str, Any], home: Installation, at: int) -> ActionApproved | ApprovalWithdrawn | None:

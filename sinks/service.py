@@ -22,7 +22,8 @@ from turngate.schemas.codec import Codec
 from turngate.sinks.asking import Asking
 from turngate.sinks.claims import Claims
 from turngate.sinks.courier import OUTPUTS, Courier
-from turngate.sinks.delivery import Delivery, Patience, now_ms
+from turngate.sinks.delivery import Delivery
+from turngate.sinks.errands import Patience, now_ms
 from turngate.sinks.kafka_journal import KafkaJournal, broken
 from turngate.sinks.ports import Connector
 from turngate.streams.kafka.acl import group

@@ -75,6 +75,19 @@ class SlackConnector:
             return Unsure()
         return Posted(f"{place.room}/{ts}" if channel == _conversation(place.room) else None)
 
+    async def amend(self, tenant: str, place: Place, message: str, said: Said) -> float | None:
+        """See `Connector`."""
+        home = self._installations.of_room(tenant, place.agent, place.room)
+        if home is None:
+            return None
+        where = {"channel": _conversation(place.room), "ts": message.rpartition("/")[2]}
+        try:
+            await self._api.call(home, "chat.update", text=said.text, blocks=list(said.blocks), **where)
+        except CallFailed as failed:
+            log.info("%s: cannot be changed: %s", said.name, failed)
+            return worth_it(failed)
+        return None
+
     async def find(self, key: Key, place: Place, mark: str, since: int) -> str | None:
         """See `Connector`."""
         home = self._installations.of_room(key.tenant, place.agent, place.room)

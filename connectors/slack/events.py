@@ -65,6 +65,8 @@ MISSED = "events may have been missed"
 #: After these, what Slack said of a room's accounts is asked anew.
 DOUBTED = (ACCOUNT_CHANGED, MISSED)
 UNREADABLE = "an event that cannot be read"
+#: Characters and quotes of a message that a record of 1 MB holds, in whatever script.
+_TEXT, _QUOTES = 200_000, 2_000
 
 
 def translate(envelope: Mapping[str, Any], home: Installation, directory: Directory, now: int) -> list[Record]:
@@ -77,6 +79,8 @@ def translate(envelope: Mapping[str, Any], home: Installation, directory: Direct
     event: Mapping[str, Any] = inner if isinstance(inner, dict) else envelope
     try:
         records = list(_records(envelope, event, home, directory, moment(event, now)))
+        if any(len(r.fields.get("text") or "") > _TEXT or len(r.fields.get("quotes", ())) > _QUOTES for r in records):
+            raise EntryError("larger than a record may be")
         return [RECORDS[made.record].model_validate(_dated(made, now)) for made in records]
     except (EntryError, ValidationError):
         conversation = _conversation(event)

@@ -18,8 +18,8 @@ from turngate.connectors.slack.signature import signed
 
 EVENTS, INTERACTIONS, COMMANDS = "/slack/events", "/slack/interactions", "/slack/commands"
 OAUTH = "/slack/oauth"
-#: Bytes of a request.
-LARGEST = 1 << 20
+#: Bytes of a request, or of a frame.
+LARGEST = 8 << 20
 
 #: Takes what somebody pressed or commanded, in a payload to an app, and answers it; raises `NotTaken`.
 Answer = Callable[[str, Mapping[str, Any]], Awaitable[Mapping[str, Any] | None]]
@@ -65,8 +65,8 @@ class EventsServer:
             envelope = json.loads(body)
         except (ValueError, RecursionError):
             envelope = None
-        if not isinstance(envelope, dict):
-            return web.Response(status=400)
+        if not isinstance(envelope, dict):  # Slack signed it, and would say the same again
+            return await _taken(self._intake.unreadable(app.id))
         if envelope.get("type") == "url_verification":
             return web.Response(text=str(envelope.get("challenge")))
         if envelope.get("api_app_id") != app.id:

@@ -92,6 +92,13 @@ class Intake:
         done.add_done_callback(lambda ended: self._ended(keys, ended))
         await self._within(done)
 
+    async def unreadable(self, app: str) -> None:
+        """Something of an app's came of which nobody can say what it is about. Raises `NotTaken`."""
+        log.warning("something signed for app %s cannot be read: every room of it is to be listed anew", app)
+        now = self._now()
+        void = [r for home in self._installations.of_app(app) for r in everything(home, self._directory, MISSED, now)]
+        await self._within(asyncio.ensure_future(self._bring(void)))
+
     async def listed(self, record: Record) -> None:
         """Take notice of a listing. One that names an account as what it is no more is void."""
         self._directory.learn(record)

@@ -7,6 +7,7 @@ again without saying so (python-slack-sdk#1701). Here a connection on which noth
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import logging
 import time
@@ -16,7 +17,7 @@ from typing import Any
 import aiohttp
 
 from turngate.connectors.slack.api import CallFailed, SlackApi
-from turngate.connectors.slack.http import Answer
+from turngate.connectors.slack.http import LARGEST, Answer
 from turngate.connectors.slack.installations import App
 from turngate.connectors.slack.intake import Intake, NotTaken
 
@@ -25,8 +26,6 @@ HEARTBEAT, GAP = 10.0, 15.0
 #: Seconds before the first and the slowest further attempt to connect.
 _FIRST, _SLOWEST = 0.2, 20.0
 _ANSWERED = ("interactive", "slash_commands")
-#: Bytes of a frame.
-_LARGEST = 4 << 20
 
 log = logging.getLogger(__name__)
 
@@ -70,12 +69,19 @@ class Socket:
     async def _connected(self) -> None:
         self._heard = False
         url = await self._api.open_socket(self._app.app_token or "")
-        async with self._api.session.ws_connect(url, heartbeat=HEARTBEAT, max_msg_size=_LARGEST) as socket:
+        async with self._api.session.ws_connect(url, heartbeat=HEARTBEAT, max_msg_size=LARGEST) as socket:
             try:
                 await self._frames(socket)
+                if socket.close_code == aiohttp.WSCloseCode.MESSAGE_TOO_BIG:
+                    await self._too_large()
             finally:
                 if self._heard:  # one that Slack never greeted on has brought nothing
                     self._lost = self._clock()
+
+    async def _too_large(self) -> None:
+        """A frame was larger than any event: Slack sends it again, and to no avail."""
+        with contextlib.suppress(NotTaken):
+            await self._intake.unreadable(self._app.id)
 
     async def _frames(self, socket: aiohttp.ClientWebSocketResponse) -> None:
         async for message in socket:

@@ -63,7 +63,7 @@ class Chaos:
     def acknowledged(self) -> set[str]:
         """The messages that were said to be on the log."""
         events = [self._told[frame] for frame in self.slack.acknowledged if frame in self._told]
-        return {f"{event['channel']}/{event['ts']}" for event in events if event["type"] == "message"}
+        return {f"{event['channel']}/{event['ts']}" for event in events if says(event)}
 
     async def tell(self) -> None:
         """Tell of what has happened, in any order and some of it twice, and press what can be pressed."""
@@ -80,6 +80,11 @@ class Chaos:
                     self._pressed.add(post.ts)
                     await asyncio.to_thread(self.slack.push, button(post), "interactive")
             await asyncio.sleep(0.02)
+
+
+def says(event: dict[str, Any]) -> bool:
+    """Whether an event tells of a message, and not of a change to one."""
+    return event["type"] == "message" and event.get("hidden") is not True
 
 
 def asks(post: Any) -> bool:

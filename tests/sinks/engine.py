@@ -14,7 +14,7 @@ from turngate.processors.keys import TEST_KEYS
 from turngate.schemas import inputs
 from turngate.schemas.inputs import Record, TurnDrafted
 from turngate.schemas.outputs import SharingOffered, TurnDecided
-from turngate.sinks.delivery import now_ms
+from turngate.sinks.errands import now_ms
 from turngate.sinks.questions import APPROVE, pressed
 from turngate.streams.local import LocalRuntime
 

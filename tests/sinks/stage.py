@@ -21,8 +21,9 @@ from turngate.schemas.codec import Codec
 from turngate.schemas.inputs import PolicyPublished, Record, TurnDelivered
 from turngate.sinks.asking import Asking
 from turngate.sinks.courier import Courier
-from turngate.sinks.delivery import Delivery, Patience, now_ms
+from turngate.sinks.delivery import Delivery
 from turngate.sinks.embedded import AppendRecords, EmbeddedDelivery, LocalJournal
+from turngate.sinks.errands import Patience, now_ms
 from turngate.sinks.local_claims import LocalClaims
 from turngate.sinks.slack import SlackConnector
 from turngate.streams.local_log import LocalLog

@@ -15,7 +15,7 @@ from turngate.processors.approvals import turn_fingerprint
 from turngate.schemas import inputs
 from turngate.schemas.inputs import ActionApproved, ApprovalWithdrawn, Record, TurnDrafted
 from turngate.schemas.outputs import GrantChanged, TurnDecided
-from turngate.sinks.delivery import now_ms
+from turngate.sinks.errands import now_ms
 from turngate.sinks.questions import WITHDRAW
 
 
@@ -35,6 +35,35 @@ async def test_a_text_that_asks_is_shown_in_its_room_and_a_yes_lets_out_exactly_
     await engine.deliver()
     assert stage.said()[1:] == [LINK]
     assert stage.outcomes() == {"t1": ("sent",)}
+
+
+def buttons(post: Any, stage: Stage) -> list[str]:
+    """What of a message can be pressed now, and what it says beside."""
+    return [block["type"] for block in stage.slack.rooms[post.room].messages[post.ts]["blocks"]]
+
+
+@pytest.mark.parametrize("yes", [True, False])
+async def test_when_a_question_is_decided_its_buttons_go(engine: Engine, yes: bool) -> None:
+    stage = engine.stage
+    engine.policy(interlock={"mode": "ask", "ask_ttl": "2s"})
+    engine.draft()
+    await engine.deliver()
+    (post,) = stage.slack.posts
+    assert "actions" in buttons(post, stage)
+    stage.slack.fail("chat.update", Fault.RATE_LIMITED)
+    stage.slack.retry_after = 0.05
+    if yes:
+        given = press(stage, post)
+        assert given is not None
+        engine.feed(given)
+    else:
+        engine.runtime.feed("ticks", None, CODEC.encode(inputs.Tick(tenant="0", at=now_ms())), now_ms() + 3_000)
+        engine.runtime.flush()
+    await engine.deliver()
+    assert buttons(post, stage) == ["section"]
+    (said,) = stage.slack.rooms[post.room].messages[post.ts]["blocks"]
+    assert said["text"]["text"] == f"This is decided: it {'goes' if yes else 'does not go'} ahead."
+    assert stage.slack.rooms[post.room].messages[post.ts]["metadata"] == post.args["metadata"]  # it is still found
 
 
 async def test_a_question_is_asked_once_whatever_is_started_again(engine: Engine) -> None:

@@ -11,7 +11,7 @@ import psycopg
 import pytest
 
 from turngate.schemas.shapes import Reason
-from turngate.sinks.claims import Claims, ClaimsUnavailable, Key, Kind, Place, State
+from turngate.sinks.claims import Claims, ClaimsUnavailable, Key, Kind, Place, State, question_id
 from turngate.sinks.local_claims import LocalClaims
 from turngate.sinks.postgres_claims import PostgresClaims
 from turngate.streams.kafka.settings import PostgresSettings
@@ -197,3 +197,29 @@ def test_how_far_outputs_were_handled_is_remembered(tmp_path: Path) -> None:
         assert claims.reached("grants", 1) == 0
     with LocalLog(tmp_path / "log") as log:
         assert LocalClaims(log).reached("outbound", 1) == 9
+
+
+async def test_the_questions_about_a_turn_are_found_by_it_alone(claims: Claims, unique: str) -> None:
+    room, print_ = "slack:T1/C1", "f" * 64
+    for turn, state in (("a", State.SENT), ("a b", State.SENT), ("a", State.FAILED), ("%", State.SENT)):
+        key = Key(unique, Kind.QUESTION, question_id(turn, print_, f"{room}{state}"))
+        await claims.take(key, PLACE, "o", AT)
+        assert await claims.begin(key, "o")
+        await claims.end(key, "o", state, MESSAGE)
+    await claims.take(Key(unique, Kind.TURN, f"a {print_} {room}"), PLACE, "o", AT)
+    for turn in ("a", "a b", "%"):
+        (found,) = await claims.questions(unique, turn)
+        assert (found.key.id, found.message) == (question_id(turn, print_, f"{room}{State.SENT}"), MESSAGE)
+    assert await claims.questions(unique, "b") == []
+    assert await claims.questions("another", "a") == []
+
+
+async def test_what_is_long_past_is_forgotten(claims: Claims, unique: str) -> None:
+    old, new = (Key(unique, Kind.TURN, name) for name in ("old", "new"))
+    await claims.take(old, PLACE, "a", 1_000)
+    await claims.take(new, PLACE, "a", 2_000)
+    assert await claims.prune(2_000) == 1
+    with pytest.raises(LookupError):
+        await claims.read(old)
+    assert (await claims.read(new)).at == 2_000
+    await claims.prune(3_000)

@@ -14,7 +14,8 @@ from tests.sinks.stage import CODEC, Stage
 from tests.slack import Call, Fault
 from turngate.connectors.slack.events import ACCOUNT_CHANGED
 from turngate.schemas.inputs import AgentPaused, MembershipChanged, MembershipPage, Record, RoomChanged, TurnDelivered
-from turngate.sinks.delivery import ACTION_MS, WORTH_MS, now_ms
+from turngate.sinks.delivery import ACTION_MS
+from turngate.sinks.errands import KEPT_MS, SENT_WITHIN_MS, WORTH_MS, now_ms
 from turngate.sinks.slack import LONGEST
 from turngate.streams.log import LogError
 
@@ -285,6 +286,15 @@ async def test_what_has_no_end_of_its_own_is_not_said_long_after_it_was_authoriz
     stage.authorize("t1", destination="public", at=now_ms() - age, valid_until=None)
     await stage.deliver()
     assert stage.outcomes() == {"t1": ("withheld", "validity_expired") if age else ("sent",)}
+
+
+@pytest.mark.parametrize("late", [False, True])
+async def test_nothing_outlives_its_claim(stage: Stage, late: bool) -> None:  # R-DLV-2
+    at = now_ms() - SENT_WITHIN_MS + (0 if late else 60_000)
+    stage.authorize("t1", at=at, valid_until=now_ms() + 60_000)
+    await stage.deliver()
+    assert stage.outcomes() == {"t1": ("withheld", "validity_expired") if late else ("sent",)}
+    assert SENT_WITHIN_MS < KEPT_MS
 
 
 async def test_no_log_line_quotes_a_text_or_a_token(stage: Stage, caplog: pytest.LogCaptureFixture) -> None:

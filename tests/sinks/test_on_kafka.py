@@ -33,7 +33,7 @@ from turngate.schemas.inputs import (
     TurnDrafted,
 )
 from turngate.schemas.outputs import ErasureApplied, GrantChanged, StretchApplied, TurnDecided
-from turngate.sinks.delivery import now_ms
+from turngate.sinks.errands import now_ms
 from turngate.sinks.postgres_claims import PostgresClaims
 from turngate.sinks.service import DeliveryService, Names
 from turngate.sinks.slack import SlackConnector

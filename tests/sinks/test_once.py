@@ -15,7 +15,7 @@ from tests.slack import Fault
 from turngate.schemas.inputs import Record, TurnDelivered
 from turngate.sinks import courier
 from turngate.sinks.claims import Key, Kind, Place
-from turngate.sinks.delivery import Patience, now_ms
+from turngate.sinks.errands import Patience, now_ms
 from turngate.sinks.local_claims import LocalClaims
 from turngate.streams.log import LogError
 

@@ -47,6 +47,8 @@ class Slack(World):
         self.before: dict[str, Callable[[Call], object]] = {}
         #: Socket Mode connections that are yet to be ended without a greeting.
         self.turned_away = 0
+        #: Socket Mode connections that were greeted.
+        self.greeted = 0
         #: Envelope ids that were acknowledged over Socket Mode, and the frames of those that were not.
         self.acknowledged: list[str] = []
         #: What was answered with an acknowledgement, by envelope id.
@@ -150,6 +152,11 @@ class Slack(World):
             return Answer(answer.status, answer.read().decode(), time.monotonic() - began)
         finally:
             connection.close()
+
+    @property
+    def connections(self) -> int:
+        """How many Socket Mode connections there are."""
+        return len(self._sockets)
 
     def push(self, payload: Json, kind: str = "events_api", *, retry: int = 0) -> str:
         """Send an envelope over some connection of Socket Mode, once there is one; returns the frame's id."""
@@ -290,6 +297,7 @@ class Slack(World):
         await socket.send_json({"type": "hello", "num_connections": 1, "connection_info": {"app_id": "A1"}})
         with self._changed:
             self._sockets.append(socket)
+            self.greeted += 1
             self._changed.notify_all()
         try:
             async for message in socket:
@@ -300,7 +308,9 @@ class Slack(World):
                         self.acknowledged.append(frame["envelope_id"])
                         self._changed.notify_all()
         finally:
-            self._sockets.remove(socket)
+            with self._changed:
+                self._sockets.remove(socket)
+                self._changed.notify_all()
         return socket
 
 

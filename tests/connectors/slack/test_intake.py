@@ -15,12 +15,12 @@ from urllib.parse import urlencode
 import pytest
 from aiohttp import web
 
-from tests.connectors.slack.conftest import APPS, BUTTON, Log, answers, installed
+from tests.connectors.slack.conftest import APPS, BUTTON, Log, answers, installed, listed
 from tests.slack import Slack, Workspace
 from tests.slack.server import Answer, signed
 from turngate.connectors.slack import intake
 from turngate.connectors.slack.directory import Directory
-from turngate.connectors.slack.events import MISSED
+from turngate.connectors.slack.events import MISSED, UNREADABLE
 from turngate.connectors.slack.http import EVENTS, INTERACTIONS, LARGEST, EventsServer
 from turngate.connectors.slack.installations import Installations
 from turngate.connectors.slack.intake import REMEMBERED, Intake, NotTaken
@@ -93,9 +93,37 @@ async def test_a_request_is_good_for_five_minutes(post: Post, message: dict[str,
 
 async def test_a_body_that_is_not_utf_8_and_another_secret(post: Post) -> None:
     assert (await post(b"\xff\xfe", X_Slack_Signature="v0=1")).status == 401
-    assert (await post(b"\xff\xfe")).status == 400
-    assert (await post(b"[]")).status == 400
     assert (await post(b"x" * (LARGEST + 1))).status == 413
+
+
+@pytest.mark.parametrize("body", [b"\xff\xfe", b"[]", b"[" * 100_000])
+async def test_what_slack_signed_and_nobody_can_read_makes_every_room_of_the_app_unknown(
+    post: Post, log: Log, directory: Directory, acme: Workspace, body: bytes
+) -> None:
+    listed(directory, installed(acme), "C1", "C2")
+    assert (await post(body, X_Slack_Signature="v0=1")).status == 401
+    assert log.records == []
+    log.broken = LogError("no broker answers")
+    assert (await post(body)).status == 503
+    log.broken = None
+    assert (await post(body)).status == 200
+    assert [(r.room, r.what) for r in log.records if isinstance(r, RoomChanged)] == [
+        ("slack:T1/C1", MISSED),
+        ("slack:T1/C2", MISSED),
+    ]
+
+
+async def test_an_event_of_megabytes_is_taken_as_any_other(
+    slack: Slack, acme: Workspace, post: Post, log: Log, message: dict[str, Any]
+) -> None:
+    message["event"]["blocks"] = [{"type": "section", "text": "x" * 3_000} for _ in range(1_000)]
+    assert (await post(message)).status == 200
+    assert log.texts() == ["hello"]
+    slack.say(slack.rooms["C1"], "UALEX", "x" * 300_000)
+    assert (await post(slack.queue.pop())).status == 200
+    void = log.records[1]
+    assert isinstance(void, RoomChanged)
+    assert (void.room, void.what) == ("slack:T1/C1", UNREADABLE)  # no record holds that
 
 
 async def test_an_app_speaks_for_itself_alone(post: Post, log: Log, message: dict[str, Any]) -> None:

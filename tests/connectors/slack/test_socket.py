@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -14,6 +15,7 @@ from tests.connectors.slack.conftest import APPS, BUTTON, Log, answers, installe
 from tests.slack import Fault, Slack, Workspace
 from turngate.connectors.slack.api import SlackApi
 from turngate.connectors.slack.directory import Directory
+from turngate.connectors.slack.http import LARGEST
 from turngate.connectors.slack.installations import Installations
 from turngate.connectors.slack.intake import Intake
 from turngate.connectors.slack.socket import Socket
@@ -139,3 +141,17 @@ async def socket_of(slack: Slack, taking: Intake, **more: Any) -> AsyncIterator[
             for task in (running, ready):
                 task.cancel()
             await asyncio.gather(running, ready, return_exceptions=True)
+
+
+async def test_a_frame_that_is_larger_than_any_event_makes_every_room_unknown(
+    slack: Slack, acme: Workspace, taking: Intake, log: Log, directory: Directory, message: dict[str, Any]
+) -> None:
+    listed(directory, installed(acme), "C1")
+    async with socket_of(slack, taking):
+        with contextlib.suppress(ConnectionError):
+            await asyncio.to_thread(slack.push, message | {"padding": "x" * LARGEST})
+        await log.tried.wait()
+        await asyncio.to_thread(slack.wait, lambda: slack.greeted == 2 and slack.connections == 1, "another connection")
+        envelope = await asyncio.to_thread(slack.push, message)
+        await asyncio.to_thread(slack.wait_acknowledged, envelope)
+    assert [type(r).__name__ for r in log.records] == ["RoomChanged", "MessageObserved"]

@@ -6,7 +6,7 @@ import asyncio
 import sys
 
 from turngate.schemas.codec import Codec
-from turngate.sinks.delivery import now_ms
+from turngate.sinks.errands import now_ms
 from turngate.sinks.store.postgres import PostgresStore
 from turngate.sinks.store.service import Names, StoreService
 from turngate.streams.kafka.settings import KafkaSettings, PostgresSettings
