@@ -9,6 +9,7 @@ import hashlib
 import re
 from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import Protocol
 
 from turngate.schemas.catalog import APPLIED, DRAFTS, INPUT_TOPICS, OUTPUT_TOPIC
@@ -211,16 +212,26 @@ def _tenant(message: Message) -> str:
 
 def _headers(name: str, event: str, trace: bytes, at: int, partition: int) -> Headers:
     """CloudEvents' Kafka binding, and the W3C trace context of the record that was the cause; all of it repeatable."""
-    span = hashlib.sha256(event.encode()).hexdigest()[:16].encode()
-    seconds, millis = divmod(at, 1000)
+    whole = event.encode()
+    span = hashlib.sha256(whole).hexdigest()[:16].encode()
+    traceparent = ("traceparent", b"00-" + trace + b"-" + span + b"-01")
+    return ("ce_id", whole), *_alike(name, partition), ("ce_time", _moment(at)), traceparent
+
+
+@lru_cache(maxsize=1_000)
+def _alike(name: str, partition: int) -> Headers:
+    """The headers that all records of a kind have in a partition."""
     return (
-        ("ce_id", event.encode()),
         ("ce_source", f"turngate/{partition}".encode()),
         ("ce_type", f"{NAMESPACE}.{name}".encode()),
         ("ce_specversion", b"1.0"),
-        ("ce_time", f"{datetime.fromtimestamp(seconds, UTC).isoformat()[:19]}.{millis:03d}Z".encode()),
-        ("traceparent", b"00-" + trace + b"-" + span + b"-01"),
     )
+
+
+@lru_cache(maxsize=1_000)
+def _moment(at: int) -> bytes:
+    seconds, millis = divmod(at, 1000)
+    return f"{datetime.fromtimestamp(seconds, UTC).isoformat()[:19]}.{millis:03d}Z".encode()
 
 
 def _trace_id(cause: str) -> bytes:

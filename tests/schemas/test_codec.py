@@ -13,6 +13,7 @@ from turngate.schemas.avro_schema import versions
 from turngate.schemas.catalog import RECORDS
 from turngate.schemas.codec import CONFLUENT, SINGLE_OBJECT, Codec, Undecodable, Unencodable, crc64, writer_schema
 from turngate.schemas.inputs import ProofRevoked, Record, Tick
+from turngate.schemas.outputs import DecisionTraced, TracedRef
 from turngate.schemas.shapes import Audience, Scope
 
 NAMES = sorted(RECORDS)
@@ -72,11 +73,25 @@ def test_a_destination_that_was_read_before_is_the_same_as_one_that_was_not(turn
                 reused.decode(wrong)
 
 
-@given(st.lists(BY_RECORD["TurnAuthorized"], min_size=1, max_size=3))
-def test_a_destination_that_is_encoded_once_is_the_same_for_every_turn(records: list[Record]) -> None:
+@pytest.mark.parametrize("name", ["TurnAuthorized", "DecisionTraced"])
+def test_a_part_that_is_encoded_once_is_the_same_for_every_record(name: str) -> None:
+    @given(st.lists(BY_RECORD[name], min_size=1, max_size=3))
+    def check(records: list[Record]) -> None:
+        codec = Codec()
+        for record in (*records, *records):
+            assert codec.encode(record) == codec.encode_fields(name, record.model_dump(by_alias=True))
+
+    check()
+
+
+def test_encoded_refs_do_not_pile_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("turngate.schemas.codec._MOST_REFS", 3)
     codec = Codec()
-    for record in (*records, *records):
-        assert codec.encode(record) == codec.encode_fields("TurnAuthorized", record.model_dump(by_alias=True))
+    for number in range(20):
+        refs = tuple(TracedRef(ref=f"message:{number}/{n}", permitted=n % 2 == 0) for n in range(3))
+        traced = DecisionTraced(tenant="acme", at=0, decision="d", policy="1", destination="e", refs=refs)
+        assert codec.encode(traced) == Codec().encode(traced)
+        assert len(codec._traced) <= 5
 
 
 @settings(max_examples=300)
