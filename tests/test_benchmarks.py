@@ -183,3 +183,13 @@ def test_a_worker_comes_back_from_the_checkpoint_that_the_memory_benchmark_left(
         found.append(json.loads(done.stdout))
     assert found[0]["entries"] > 300
     assert found[2]["entries"] == found[1]["entries"] > 2.5 * found[0]["entries"]
+
+
+def test_the_stores_benchmark_stores_all_that_was_decided(postgres: str, tmp_path: Path) -> None:
+    values = _run("store", tmp_path / "store.json", "--quick", "--drafts", "100", "--postgres-dsn", postgres)
+    for result in values["results"]:
+        assert result["records"] > 2  # a verdict, a trace, and of most what was let out
+        assert result["rows"] > result["records"]
+        measured = [name for name in result if name.endswith(("_cpu", "_time"))]
+        assert len(measured) == 6
+        assert all(value > 0 for name in measured for value in result[name])

@@ -201,8 +201,14 @@ async def _copy(connection: AsyncConnection, name: str, rows: Iterable[tuple[Any
             plain = [written(value) if type(value) is str else value for value in row]
             for n in lists:
                 if row[n] is not None:
-                    plain[n] = orjson.dumps(_written(row[n])).decode()
+                    plain[n] = _json(row[n])
             await copy.write_row(plain)
+
+
+def _json(value: Any) -> str:
+    """JSON; what holds neither a backslash nor U+0000 is as it is, and such JSON has no backslash of its own."""
+    plain = orjson.dumps(value)
+    return (orjson.dumps(_written(value)) if b"\\" in plain else plain).decode()
 
 
 def _written(value: Any) -> Any:
