@@ -89,7 +89,7 @@ def mcp(
             except (ValueError, Unreachable) as error:
                 raise Impossible(str(error)) from None
             asking = Asking(carrier, server, patience)
-            proxy = Proxy(server, asking, upstream.call, call_unnamed=call_unnamed)
+            proxy = Proxy(server, asking, upstream, call_unnamed=call_unnamed)
             made = serving(proxy, upstream, server, fixed)
             await (serve_stdio(made) if listening is None else serve_http(made, listening))
 

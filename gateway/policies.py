@@ -12,7 +12,7 @@ from typing import TypeVar
 
 from turngate.schemas.inputs import PolicyPublished
 from turngate.schemas.outputs import TurnDecided
-from turngate.schemas.policy import Access, Adapter, Operation, Policy, PolicyInvalid, Skill, Tool, parse_policy
+from turngate.schemas.policy import Access, Operation, Policy, PolicyInvalid, Skill, Tool, parse_policy
 from turngate.schemas.shapes import FieldClass
 from turngate.schemas.tooling import OperationTerms, ParamTerms, ServerTerms, SkillTerms
 
@@ -67,7 +67,6 @@ def _terms(versions: Sequence[Policy], naming: Sequence[Policy], server: str) ->
     skills = {name: _skill(_said(versions, naming, _skills, name)) for name in _names(naming, _skills)}
     return ServerTerms(
         named=bool(tools),
-        identity=bool(tools) and all(tool.adapter is Adapter.IDENTITY for tool in tools),
         fields=_fields(tools),
         mask=tuple(sorted({masked for tool in tools for masked in tool.mask}, key=_CLASSES.index)),
         health=tuple(sorted({path for tool in tools for path in tool.health})),

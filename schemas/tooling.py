@@ -38,13 +38,12 @@ class SkillTerms(_Terms):
 class ServerTerms(_Terms):
     """What the policy says of one server in one room. An operation that is not here is not named.
 
-    `named`: whether it names the server; else what it returns is private and untrusted (R-AUD-8). `identity`: whether
-    its results prove who somebody is (R-ACT-1). `fields`, `mask` and `health`: see `turngate.schemas.policy.Tool`.
+    `named`: whether it names the server; else what it returns is private and untrusted (R-AUD-8). `fields`, `mask` and
+    `health`: see `turngate.schemas.policy.Tool`.
     `operations` are named as the server names them, without the server's own name.
     """
 
     named: bool = False
-    identity: bool = False
     fields: Mapping[str, FieldClass] = {}
     mask: tuple[FieldClass, ...] = ()
     health: tuple[str, ...] = ()

@@ -118,8 +118,9 @@ def _drafted(found: Unnamed, record: TurnDrafted) -> list[tuple[Code, Seen]]:
     action, named = record.action, hosts(found.policy.interlock.link_hosts)
     if action is not None and action.operation not in found.policy.operations:
         seen.append((Code.OPERATION_UNKNOWN, found.operations[action.operation]))
-    if action is not None and action.skill is not None and action.skill not in found.policy.skills:
-        skill = found.skills[action.skill]
+    name = None if action is None else action.skill or _skill_of(found.policy, action.operation)
+    if action is not None and name is not None and name not in found.policy.skills:
+        skill = found.skills[name]
         skill.operations[action.operation] = None
         skill.params.update(dict.fromkeys(param.name for param in action.params))
         seen.append((Code.SKILL_UNKNOWN, skill))
@@ -130,6 +131,11 @@ def _drafted(found: Unnamed, record: TurnDrafted) -> list[tuple[Code, Seen]]:
     seen += ((Code.INTERLOCK_LINK, found.link_hosts[host]) for host in others if host is not None)
     _counted(one for _, one in seen)
     return seen
+
+
+def _skill_of(policy: Policy, operation: str) -> str | None:
+    """What a skill would be called of an operation that has none; None where it has one, which was not named."""
+    return None if any(skill.operation == operation for skill in policy.skills.values()) else operation
 
 
 def _counted(seen: Iterable[Seen]) -> None:

@@ -6,8 +6,9 @@ What is said here is a claim; the engine proves it, or takes the value for the m
 from __future__ import annotations
 
 import json
+import re
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from turngate.client.acting import Acting
@@ -40,9 +41,17 @@ class Returned:
         return tuple(self._turns.get(turn, ()))
 
     def holding(self, turn: str, value: str) -> str | None:
-        """The newest result that has this value in it."""
+        """The newest result that has just this value in it."""
+        whole = re.compile(rf"(?<!\w){re.escape(value)}(?!\w)")
+        return self._newest(turn, lambda one: whole.search(one) is not None)
+
+    def near(self, turn: str, value: str) -> str | None:
+        """The newest result that may have it in another spelling (120 is 120.00), else the newest."""
+        return self._newest(turn, lambda one: value in one) or self._newest(turn, lambda _: True)
+
+    def _newest(self, turn: str, good: Callable[[str], bool]) -> str | None:
         results = self._turns.get(turn, {})
-        return next((ref for ref, values in reversed(results.items()) if any(value in one for one in values)), None)
+        return next((ref for ref, values in reversed(results.items()) if any(map(good, values))), None)
 
 
 def action_id(acting: Acting, operation: str, arguments: Mapping[str, Any]) -> str:
@@ -55,9 +64,7 @@ def drafted(acting: Acting, operation: str, arguments: Mapping[str, Any], terms:
     """The action that a call is. Raises pydantic's `ValidationError` where no record can hold it."""
     name, skill = _skill(operation, arguments, terms)
     wanted = {} if skill is None else skill.params
-    params = [
-        _param(acting, key, said(value), wanted.get(key, ParamTerms()), terms, own) for key, value in arguments.items()
-    ]
+    params = [_param(acting, key, said(value), wanted.get(key, ParamTerms()), own) for key, value in arguments.items()]
     return Action(operation=operation, skill=name, params=tuple(params))
 
 
@@ -82,14 +89,17 @@ def _skill(operation: str, arguments: Mapping[str, Any], terms: ServerTerms) -> 
     return None, None
 
 
-def _param(acting: Acting, name: str, value: str, wanted: ParamTerms, terms: ServerTerms, own: Returned) -> Param:
+def _param(acting: Acting, name: str, value: str, wanted: ParamTerms, own: Returned) -> Param:
+    if Origin.LLM in wanted.set_by:
+        return Param(name=name, value=value)  # whoever set it may
     named = acting.evidence.get(name)
+    read = next((origin for origin in (Origin.READ, Origin.IDENTITY) if origin in wanted.set_by), None)
     ref = own.holding(acting.turn, value) if named is None else named
-    if ref is not None and ref.startswith("tool:"):
-        for origin in (Origin.READ, Origin.IDENTITY):
-            if origin in wanted.set_by:
-                return Param(name=name, value=value, origin=origin, evidence=ref)
-    if Origin.LLM not in wanted.set_by and Origin.PERSON in wanted.set_by:
+    if ref is None and Origin.PERSON not in wanted.set_by:
+        ref = own.near(acting.turn, value)
+    if read is not None and ref is not None and ref.startswith("tool:"):
+        return Param(name=name, value=value, origin=read, evidence=ref)
+    if Origin.PERSON in wanted.set_by:
         message = named if named is not None and named.startswith("message:") else acting.trigger
         return Param(name=name, value=value, origin=Origin.PERSON, evidence=message)
     return Param(name=name, value=value)

@@ -94,8 +94,8 @@ class Asking:
         try:
             async with asyncio.timeout(self._at_once):
                 status, said = await self._transport.said(path, body, params)
-        except (TimeoutError, httpx2.HTTPError):
-            log.warning("the gateway does not answer in time")
+        except (TimeoutError, httpx2.HTTPError, ValueError) as problem:
+            log.warning("the gateway does not answer (%s)", type(problem).__name__)
             return None
         if status is not HTTPStatus.OK:
             log.warning("the gateway answers %s %s for %s", status.value, status.phrase, path)
@@ -115,6 +115,6 @@ class Asking:
             return True, answer
         except TimeoutError:
             log.warning("no answer to a %s in time", name)
-        except (Unreachable, httpx2.HTTPError, ValidationError) as problem:
+        except (Unreachable, httpx2.HTTPError, ValueError) as problem:  # no record, or characters that no JSON has
             log.warning("a %s is not answered (%s)", name, type(problem).__name__)
         return False, answer

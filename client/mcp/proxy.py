@@ -8,8 +8,8 @@ from __future__ import annotations
 import logging
 import uuid
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Mapping
+from typing import Any, NamedTuple, Protocol
 
 from mcp.types import CallToolResult, TextContent
 from pydantic import ValidationError
@@ -42,7 +42,15 @@ REF = "turngate/ref"
 #: Actions that are remembered, so that the same call again is the same draft.
 _DRAFTS = 1_000
 
-Call = Callable[[str, Mapping[str, Any]], Awaitable[CallToolResult | None]]
+
+class Tools(Protocol):
+    """A server's tools."""
+
+    async def has(self, tool: str) -> bool:
+        """Whether it is there now, and has this tool."""
+
+    async def call(self, tool: str, arguments: Mapping[str, Any]) -> CallToolResult | None:
+        """What it returns, None where nobody knows. It is called once, and nothing is raised."""
 
 
 class _Made(NamedTuple):
@@ -53,15 +61,15 @@ class _Made(NamedTuple):
 
 
 class Proxy:
-    """One server's tools for one agent. `call` makes a call at the server, once, and raises nothing.
+    """One server's tools for one agent.
 
     `call_unnamed`: whether operations of a server that the policy does not name are called without being asked for.
     """
 
-    def __init__(self, server: str, asking: Asking, call: Call, *, call_unnamed: bool = False) -> None:
+    def __init__(self, server: str, asking: Asking, tools: Tools, *, call_unnamed: bool = False) -> None:
         self._server = server
         self._asking = asking
-        self._call = call
+        self._tools = tools
         self._call_unnamed = call_unnamed
         self._returned = Returned()
         self._drafts: OrderedDict[str, TurnDrafted] = OrderedDict()
@@ -77,7 +85,7 @@ class Proxy:
             log.error("the policy names a path for %s that is no JSON path (RFC 9535): nothing is called", self._server)
             return refusal(NOT_MADE)
         if self._free(terms, tool):
-            made = _Made(uuid.uuid4().hex, await self._call(tool, arguments))
+            made = _Made(uuid.uuid4().hex, await self._tools.call(tool, arguments))
         else:
             asked = await self._asked(acting, tool, arguments, terms)
             if isinstance(asked, str):
@@ -94,6 +102,8 @@ class Proxy:
 
     async def _asked(self, acting: Acting, tool: str, arguments: Mapping[str, Any], terms: ServerTerms) -> _Made | str:
         """Draft an action, wait for its verdict, claim it, call, and say so (R-DLV-2); or what to tell instead."""
+        if not await self._tools.has(tool):
+            return NOT_MADE  # a claim on what cannot be done would stay for ever
         operation = f"{self._server}.{tool}"
         turn = action_id(acting, operation, arguments)
         draft = self._draft(turn, acting, operation, arguments, terms)
@@ -103,7 +113,7 @@ class Proxy:
             return WAITS if decided is not None and decided.verdict in (Verdict.ASK, Verdict.HOLD) else NOT_MADE
         if not await self._asking.claimed(turn, acting.room):
             return BEGUN  # perhaps before a crash
-        result = await self._call(tool, arguments)
+        result = await self._tools.call(tool, arguments)
         if result is not None and not result.is_error:
             await self._asking.sent(turn, acting.room)  # an error does not tell that nothing was done: uncertain
         return _Made(turn, result)

@@ -21,7 +21,7 @@ from mcp.server.stdio import stdio_server
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from turngate.client.acting import Acting, acting_of
-from turngate.client.mcp.proxy import NOT_ASKED, NOT_MADE, Proxy, refusal
+from turngate.client.mcp.proxy import NOT_ASKED, NOT_MADE, UNKNOWN, Proxy, refusal
 from turngate.schemas.shapes import Id
 
 log = logging.getLogger("turngate.mcp")
@@ -63,6 +63,14 @@ class Upstream:
             if cursor is None:
                 break
         return found
+
+    async def has(self, tool: str) -> bool:
+        """Whether it is there now, and has this tool."""
+        try:
+            return any(one.name == tool for one in await self.tools())
+        except Exception as error:
+            log.warning("the server does not say what tools it has (%s)", type(error).__name__)
+            return False
 
     async def call(self, tool: str, arguments: Mapping[str, Any]) -> types.CallToolResult | None:
         """What the server returns, or says is wrong; None where that is not known. It is asked once, whatever comes.
@@ -107,7 +115,11 @@ def serving(proxy: Proxy, upstream: Upstream, name: str, fixed: Acting | None) -
     """The proxy as an MCP server. `fixed`: the turn that every call is of; None: each call's `_meta` says."""
 
     async def list_tools(_: Any, __: types.PaginatedRequestParams | None) -> types.ListToolsResult:
-        tools = [_shown(tool) for tool in await upstream.tools() if tool.name != SHARING]
+        try:
+            tools = [_shown(tool) for tool in await upstream.tools() if tool.name != SHARING]
+        except Exception as error:  # its message is the server's
+            log.warning("the server does not say what tools it has (%s)", type(error).__name__)
+            raise MCPError(types.INTERNAL_ERROR, "the server does not say what tools it has") from None
         sharing = types.Tool(name=SHARING, description=_Sharing.__doc__, input_schema=_Sharing.model_json_schema())
         return types.ListToolsResult(tools=[*tools, sharing])
 
@@ -117,15 +129,23 @@ def serving(proxy: Proxy, upstream: Upstream, name: str, fixed: Acting | None) -
             log.warning("a call of %s names no turn in its `_meta`, and --room none for all: it is not made", name)
             return refusal(NOT_MADE)
         arguments = params.arguments or {}
-        if params.name != SHARING:
-            return await proxy.called(acting, params.name, arguments)
         try:
-            wanted = _Sharing.model_validate(arguments)
-        except ValidationError:
-            return refusal(NOT_ASKED)
-        return await proxy.share(acting, wanted.revision, wanted.audience)
+            if params.name == SHARING:
+                return await _shared(proxy, acting, arguments)
+            return await proxy.called(acting, params.name, arguments)
+        except Exception as error:  # a fault of ours; its message may quote what the server said
+            log.error("a call of %s failed: %s", name, type(error).__name__)
+            return refusal(UNKNOWN)
 
     return Server(f"turngate-{name}", on_list_tools=list_tools, on_call_tool=call_tool)
+
+
+async def _shared(proxy: Proxy, acting: Acting, arguments: Mapping[str, Any]) -> types.CallToolResult:
+    try:
+        wanted = _Sharing.model_validate(arguments)
+    except ValidationError:
+        return refusal(NOT_ASKED)
+    return await proxy.share(acting, wanted.revision, wanted.audience)
 
 
 def _shown(tool: types.Tool) -> types.Tool:

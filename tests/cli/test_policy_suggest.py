@@ -49,6 +49,7 @@ SEEN = (
     drafted(
         "t3", action={"operation": "mail.send", "skill": "mail", "params": [{"name": "to", "value": "x@y.example"}]}
     ),
+    drafted("t5", action={"operation": "mail.drop", "params": [{"name": "id", "value": "1"}]}),
     drafted("t4", action={"operation": "wiki.get", "skill": "pay"}),
 )
 
@@ -68,6 +69,7 @@ def test_what_was_seen_and_is_not_named_is_proposed_with_what_stands_against_it(
         ("# seen 2 times; undrafted_call (2)", "web.get: {access: write}"),
         ("# seen once; operation_unknown (1)", "mail.send: {access: write}"),
         ("# seen once; skill_unknown (1)", "mail:"),
+        ("# seen once; skill_unknown (1)", "mail.drop:"),  # nobody has named it
         ("# seen 2 times; interlock_link (1)", "#     - evil.example"),
     ):
         assert (entry in said, said[said.index(entry) - 1]) == (True, comment)
@@ -76,7 +78,7 @@ def test_what_was_seen_and_is_not_named_is_proposed_with_what_stands_against_it(
 def test_the_proposal_validates_and_keeps_what_there_was(turngate: Turngate, tmp_path: Path, suggested: str) -> None:
     (tmp_path / "next.yaml").write_text(suggested, "utf-8")
     checked = turngate("policy", "check", tmp_path / "next.yaml")
-    assert (checked.exit_code, "valid, version 8: 1 agents, 2 tools, 3 operations, 2 skills" in checked.stdout) == (
+    assert (checked.exit_code, "valid, version 8: 1 agents, 2 tools, 4 operations, 3 skills" in checked.stdout) == (
         0,
         True,
     )

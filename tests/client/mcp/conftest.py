@@ -13,6 +13,7 @@ import pytest
 from mcp import Client
 from mcp.types import CallToolResult, TextContent
 
+from tests.cli.conftest import turngate
 from tests.client.mcp.shop import calls, shop
 from tests.gateway.conftest import ALEX, ROOM, TRIGGER, Keyring, Running, day, embedded, gateway_on, on_log
 from turngate.client.acting import META, Acting
@@ -24,6 +25,8 @@ from turngate.gateway.guard import Limits
 from turngate.gateway.tokens import Scope
 from turngate.schemas.inputs import Record, ToolReturned, TurnDelivered
 from turngate.schemas.outputs import DecisionTraced
+
+__all__ = ["turngate"]  # a fixture
 
 _READ = {"set_by": ["read"]}
 POLICY: dict[str, Any] = {
@@ -109,7 +112,7 @@ async def proxied(
     """A host that reaches the shop through a proxy."""
     async with transport(running.url, token=token(running)) as carrier, Client(shop, cache=None) as client:
         upstream = Upstream(client)
-        proxy = Proxy(server, Asking(carrier, server, 2.0), upstream.call, **more)
+        proxy = Proxy(server, Asking(carrier, server, 2.0), upstream, **more)
         async with Client(serving(proxy, upstream, server, fixed), cache=None) as host:
             yield Desk(host, running, counted)
 

@@ -12,8 +12,9 @@ from tests.client.mcp.conftest import POLICY, TURN, Desk, proxied, shop_gateway,
 from tests.gateway.conftest import ALEX, ROOM, Running
 from turngate.client.acting import META, Acting
 from turngate.client.http import connect, transport
+from turngate.client.mcp.classified import WITHHELD
 from turngate.client.mcp.gateway import Asking
-from turngate.client.mcp.proxy import ASKED, BEGUN, NOT_ASKED, NOT_MADE, NOT_SHOWN, REF, WAITS, Proxy
+from turngate.client.mcp.proxy import ASKED, BEGUN, NOT_ASKED, NOT_MADE, NOT_SHOWN, REF, UNKNOWN, WAITS, Proxy
 from turngate.gateway.asking import now_ms
 from turngate.gateway.guard import Limits
 from turngate.gateway.tokens import Scope
@@ -140,14 +141,55 @@ async def test_nothing_is_called_where_the_gateway_does_not_answer_or_does_not_l
         url, narrow = shopped.url, shopped.keyring.make(Scope.AGENT)
         for place, shown_token in (("http://127.0.0.1:1", token(shopped)), (url, "tg_none"), (url, narrow)):
             async with transport(place, token=shown_token) as carrier:
-                proxy = Proxy("shop", Asking(carrier, "shop", 1.0, at_once=1.0), _never)
+                proxy = Proxy("shop", Asking(carrier, "shop", 1.0, at_once=1.0), _Untouched())
                 told = await proxy.called(Acting.model_validate(TURN), "refund", ORDER)
                 assert text_of(told) in (NOT_MADE, BEGUN)
         assert desk.calls == ["read"]
 
 
-async def _never(tool: str, arguments: object) -> None:
-    raise AssertionError("called")
+class _Untouched:
+    """A shop that is not to be called."""
+
+    async def has(self, tool: str) -> bool:
+        return True
+
+    async def call(self, tool: str, arguments: object) -> None:
+        raise AssertionError("called")
+
+
+async def test_a_tool_that_is_not_there_is_not_claimed(tmp_path: Path, counted: Path) -> None:
+    """Nor asked for: a claim on it would stay for ever."""
+    skills = {"refund": {"operation": "shop.repay", "params": {n: {"type": "text", "set_by": ["llm"]} for n in ORDER}}}
+    operations = {"shop.repay": {"audience": "internal"}}
+    async with (
+        shop_gateway(tmp_path, skills=skills, operations=operations) as running,
+        proxied(running, counted) as desk,
+    ):
+        assert text_of(await desk.call("repay", **ORDER)) == NOT_MADE
+        assert (desk.calls, await desk.on("turn-drafts")) == ([], [])
+
+
+async def test_a_value_in_another_spelling_and_one_that_a_person_said_are_found_by_the_engine(
+    tmp_path: Path, counted: Path
+) -> None:
+    """R-ACT-1: 120 was read as 120.00, `morning` stands in the trigger; nobody has said `evening`."""
+    params = {
+        "amount": {"type": "price", "set_by": ["read"]},
+        "invoice": {"type": "text", "set_by": ["person", "read"]},
+    }
+    skills = {"refund": {"operation": "shop.refund", "params": params}}
+    async with shop_gateway(tmp_path, skills=skills) as running, proxied(running, counted) as desk:
+        await desk.call("read", invoice="INV-7")
+        assert text_of(await desk.call("refund", invoice="evening", amount="120")) == NOT_MADE
+        assert not (await desk.call("refund", invoice="morning", amount="120")).is_error
+        assert desk.calls == ["read", "refund"]
+
+
+@pytest.mark.parametrize("odd", ["\ud800", "\x00"])
+async def test_what_no_record_can_hold_is_neither_written_nor_shown(desk: Desk, odd: str) -> None:
+    assert text_of(await desk.call("refund", **ORDER | {"amount": odd})) in (NOT_MADE, UNKNOWN)
+    assert text_of(await desk.call("read", invoice=odd)) in (NOT_SHOWN, WITHHELD)
+    assert "refund" not in desk.calls
 
 
 async def test_only_tools_pass_and_a_memory_is_shared_by_its_person_alone(desk: Desk) -> None:

@@ -20,7 +20,7 @@ import uvicorn
 import yaml
 from mcp import Client, MCPError, StdioServerParameters
 
-from tests.cli.conftest import INSTALLED, installed
+from tests.cli.conftest import INSTALLED, Turngate, installed
 from tests.cli.slack_commands import Running as Process
 from tests.client.mcp import shop as shop_module
 from tests.client.mcp.conftest import META, TURN, shop_gateway, shown, text_of, token
@@ -161,11 +161,22 @@ async def test_the_example_of_the_documentation_does_what_it_says(tmp_path: Path
         (["--listen", "0.0.0.0:0", "--", "x"], "it must be a loopback address"),
         (["--room", ROOM, "--", "x"], "--room and --turn belong together"),
         (["--room", "C1", "--turn", "t", "--", "x"], "--room: see docs/contract.md"),
+    ],
+)
+def test_what_cannot_work_is_said_in_one_line(turngate: Turngate, arguments: list[str], said: str) -> None:
+    done = turngate("mcp", "--server", "shop", *arguments)
+    assert (done.exit_code, len(done.stderr.splitlines())) == (2, 1)
+    assert said in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
         (["--", "/no/such/server"], "/no/such/server: cannot be started as an MCP server"),
         (["--gateway", "http://example.com", "--", "x"], "the token would be sent unencrypted"),
     ],
 )
-def test_what_cannot_work_is_said_in_one_line(arguments: list[str], said: str) -> None:
+def test_what_is_not_to_be_had_is_said_as_the_last_line(arguments: list[str], said: str) -> None:
     done = installed("mcp", "--server", "shop", *arguments, env={"TURNGATE_TOKEN": "tg_x"})
     assert done.returncode == 2
     assert said in done.stderr.splitlines()[-1]
