@@ -84,18 +84,19 @@ def install(
     app: Annotated[str, typer.Option(metavar="ID", help="The app, as the Slack file names it.")],
     tenant: Annotated[str, typer.Option(metavar="TENANT", help="Whose workspace it is.")],
     agent: Annotated[str, typer.Option(metavar="NAME", help="The agent that speaks there.")],
+    team: Annotated[str, typer.Option(metavar="ID", help="The workspace (T…), or the whole organisation (E…).")],
     redirect_url: Annotated[
         str, typer.Option(metavar="URL", help="Where `turngate events` answers: https://…/slack/oauth")
     ],
     *,
     slack_file: SlackFile = None,
 ) -> None:
-    """Print the address at which somebody installs the app in a workspace or an organisation, within the next hour.
+    """Print the address at which somebody installs the app in that workspace or organisation, within the next hour.
 
     `turngate events --listen` takes Slack's answer and writes the token to the Slack file, which every other process
     then reads anew. The app needs its client_id and client_secret there.
 
-    Example:  turngate slack-install --app A0123 --tenant acme --agent mesh --redirect-url https://…/slack/oauth
+    Example:  turngate slack-install --app A0123 --team T0123 --tenant acme --agent mesh --redirect-url https://…/oauth
     """
     from pydantic import TypeAdapter, ValidationError
 
@@ -103,7 +104,8 @@ def install(
     from turngate.schemas.shapes import Tenant
 
     with extra("slack"):
-        from turngate.connectors.slack.installing import link
+        from turngate.connectors.slack.ids import is_id
+        from turngate.connectors.slack.installing import Wanted, link
     found = read_installations(slack_file).apps.get(app)
     if found is None or found.client_id is None or found.client_secret is None:
         raise Impossible(f"--app {app}: the Slack file has no such app, or not its client_id and client_secret")
@@ -111,4 +113,6 @@ def install(
         TypeAdapter(Tenant).validate_python(tenant)
     except ValidationError:
         raise Impossible(f"--tenant {tenant}: is no tenant's id") from None
-    typer.echo(link(found, tenant, agent, redirect_url))
+    if not is_id(team) or team[0] not in "TE":
+        raise Impossible(f"--team {team}: is neither a workspace's id (T…) nor an organisation's (E…)")
+    typer.echo(link(found, Wanted(app, tenant, agent, team, redirect_url)))

@@ -181,19 +181,25 @@ async def hearing(
     from turngate.connectors.slack.intake import Intake
     from turngate.connectors.slack.linking import Linking
     from turngate.connectors.slack.socket import Socket
+    from turngate.connectors.slack.uninstalling import Uninstalling
     from turngate.sinks.questions import pressed
 
     directory = await looked_back(feed, now())
-    intake = Intake(installations, directory, feed.append)
+    uninstalling = Uninstalling(api, tokens)
+    intake = Intake(installations, directory, feed.append, told=uninstalling.told)
     answers = Answers(installations, feed.append, pressed, Linking(installations, directory))
     await intake.missed()
     if how.place is None:
         apps = [app for app in installations.apps.values() if app.app_token is not None]
-        yield [_learning(feed, intake), *(Socket(api, app, intake, answers.take).run() for app in apps)]
+        yield [
+            _learning(feed, intake),
+            uninstalling.run(),
+            *(Socket(api, app, intake, answers.take).run() for app in apps),
+        ]
         return
     installer = None if tokens is None else Installer(api, tokens, installations)
     async with _serving(EventsServer(installations, intake, answers.take, installer), how.place):
-        yield [_learning(feed, intake)]
+        yield [_learning(feed, intake), uninstalling.run()]
 
 
 async def _learning(feed: Feed, intake: Intake) -> None:

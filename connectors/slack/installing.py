@@ -1,7 +1,8 @@
-"""Decides how an app gets into a workspace by Slack's OAuth: for a tenant and agent that an operator has named.
+"""Decides how an app gets into a workspace by Slack's OAuth: the one that an operator names, for a tenant's agent.
 
 The link that Slack is asked with carries a state that is signed with the app's client secret and good for an hour, so
-that nobody installs an app for a tenant who was not given a link by whoever holds the secret.
+that nobody installs an app for a tenant who was not given a link by whoever holds the secret, nor anywhere else: the
+rooms of a workspace are the tenant's from then on.
 """
 
 from __future__ import annotations
@@ -13,6 +14,8 @@ import json
 import logging
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass
 from typing import Any
 from urllib.parse import urlencode
 
@@ -42,22 +45,38 @@ class NotInstalled(Exception):
     """An installation that is not to be. The message says why, and quotes no secret."""
 
 
-def link(app: App, tenant: str, agent: str, redirect: str, now: float | None = None) -> str:
-    """The address at which somebody installs the app for this tenant and agent."""
-    state = _signed(app, {"app": app.id, "tenant": tenant, "agent": agent, "redirect": redirect}, now)
-    asked = {"client_id": app.client_id, "scope": ",".join(SCOPES), "redirect_uri": redirect, "state": state}
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What is to be installed: an app for a tenant's agent in a workspace (`T…`) or organisation (`E…`).
+
+    `redirect`: the address to which Slack sends whoever has agreed.
+    """
+
+    app: str
+    tenant: str
+    agent: str
+    team: str
+    redirect: str
+
+
+def link(app: App, wanted: Wanted, now: float | None = None) -> str:
+    """The address at which somebody installs the app."""
+    state = _signed(app, asdict(wanted), now)
+    asked = {"client_id": app.client_id, "scope": ",".join(SCOPES), "redirect_uri": wanted.redirect, "state": state}
+    asked |= {"team": wanted.team} if wanted.team.startswith("T") else {}
     return f"{AUTHORIZE}?{urlencode(asked)}"
 
 
-def opened(apps: Mapping[str, App], state: str, now: float | None = None) -> dict[str, str]:
-    """What a state says: `app`, `tenant`, `agent`, `redirect`. Raises `NotInstalled` for one not ours, or too old."""
+def opened(apps: Mapping[str, App], state: str, now: float | None = None) -> Wanted:
+    """What a state says. Raises `NotInstalled` for one not ours, or too old."""
     body, _, given = state.partition(".")
     for app in apps.values():
         if app.client_secret is not None and hmac.compare_digest(_signature(app, body).encode(), given.encode()):
             said: dict[str, Any] = json.loads(base64.urlsafe_b64decode(body))
             if said["app"] != app.id or said.pop("until") < (time.time() if now is None else now):
                 break
-            return said
+            with suppress(TypeError):  # of a version that signed something else
+                return Wanted(**said)
     raise NotInstalled("this link is not good, or not any more; ask for another one")
 
 
@@ -90,11 +109,12 @@ class Installer:
 
     async def finish(self, code: str, state: str) -> str:
         """What is said to whoever installed it. Raises `NotInstalled`."""
-        said = opened(self._installations.apps, state)
-        app = self._installations.apps[said["app"]]
+        wanted = opened(self._installations.apps, state)
+        app = self._installations.apps[wanted.app]
         try:
-            answer = await self._api.authorize(app, code=code, redirect_uri=said["redirect"])
-            homes = await installations_of(self._api, app, answer, said["tenant"], said["agent"])
+            answer = await self._api.authorize(app, code=code, redirect_uri=wanted.redirect)
+            homes = await installations_of(self._api, app, answer, wanted.tenant, wanted.agent)
+            _as_wanted(homes, answer, wanted)
             for home in homes:
                 there = self._installations.of(home.app, home.team)
                 if there is not None and (there.tenant, there.agent) != (home.tenant, home.agent):
@@ -107,6 +127,15 @@ class Installer:
             raise NotInstalled("it cannot be written down; the log says why") from None
         log.info("installed in %s", ", ".join(home.team for home in homes))
         return f"Installed in {', '.join(home.team for home in homes)}."
+
+
+def _as_wanted(homes: Sequence[Installation], answer: Mapping[str, Any], wanted: Wanted) -> None:
+    """Raise `NotInstalled` where somebody has chosen another workspace than the one that the link is for."""
+    everywhere = answer.get("is_enterprise_install") is True
+    there = {home.enterprise for home in homes} if everywhere else {home.team for home in homes}
+    if there != {wanted.team}:
+        places = ", ".join(sorted(str(place) for place in there))
+        raise NotInstalled(f"this link is for {wanted.team}, and not for {places}: remove the app there again")
 
 
 async def installations_of(

@@ -44,6 +44,8 @@ MOST = 200_000
 _ABOUT_ANOTHER = (CHANGED, DELETED, GONE, REPLIED)
 
 Append = Callable[[Sequence[Record]], Awaitable[None]]
+#: Who else is told of which kind of event came for an installation, once it is on the log.
+Told = Callable[[str, Installation], None]
 Key = tuple[str, ...]
 
 log = logging.getLogger(__name__)
@@ -62,11 +64,13 @@ class Intake:
         directory: Directory,
         append: Append,
         clock: Callable[[], float] = time.time,
+        told: Told = lambda kind, home: None,
     ) -> None:
         self._installations = installations
         self._directory = directory
         self._append = append
         self._clock = clock
+        self._told = told
         self._taken: OrderedDict[Key, tuple[float, asyncio.Future[None]]] = OrderedDict()
         self._became = Became()
         self._late = Late()
@@ -146,6 +150,7 @@ class Intake:
         for each in homes if account is not None else ():
             self._became.note(each, str(account), account_now(event, each), now)
             self._directory.forget(each, str(account))
+        self._told(str(event.get("type")), home)
 
     def _elsewhere(self, home: Installation, event: Mapping[str, Any]) -> Iterator[Installation]:
         """Where else an organisation's app has what an event is about: Slack tells of it once, for one of them."""

@@ -71,10 +71,21 @@ class Tokens:
             there = read_installations(self._path)
             new = {(home.app, home.team): home for home in homes}
             kept = (home for home in there if (home.app, home.team) not in new)
-            changed = Installations(there.apps.values(), [*kept, *new.values()])
-            write_installations(self._path, changed)
-            self._read = _state(self._path)
-            self._installations.become(changed)
+            self._write(Installations(there.apps.values(), [*kept, *new.values()]))
+
+    def drop(self, token: str) -> list[str]:
+        """Take the installations with this token out of the file; of which workspaces. Raises `LogError`."""
+        with self._alone():
+            there = read_installations(self._path)
+            gone = [home.team for home in there if home.token == token]
+            if gone:
+                self._write(Installations(there.apps.values(), (home for home in there if home.token != token)))
+        return gone
+
+    def _write(self, changed: Installations) -> None:
+        write_installations(self._path, changed)
+        self._read = _state(self._path)
+        self._installations.become(changed)
 
     async def _renewed(self, api: SlackApi, home: Installation, clock: Callable[[], float]) -> None:
         answer = await api.authorize(

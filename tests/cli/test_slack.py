@@ -119,7 +119,8 @@ def test_a_file_that_others_may_read(turngate: Turngate, acme: Workspace, tmp_pa
 
 def test_a_link_to_install_with(turngate: Turngate, acme: Workspace, tmp_path: Path) -> None:
     file = slack_file(tmp_path / "slack.json", acme)
-    words = ("slack-install", "--tenant", "acme", "--agent", "mesh", "--redirect-url", "https://t.example/slack/oauth")
+    words = ("slack-install", "--tenant", "acme", "--agent", "mesh", "--redirect-url", "https://t.example/slack/oauth",
+             "--team", "T1")  # fmt: skip
     refused = turngate(*words, "--app", "A1", "--slack-file", file)
     assert (refused.exit_code, "not its client_id and client_secret" in refused.stderr) == (2, True)
     document = json.loads(file.read_text())

@@ -1,4 +1,4 @@
-"""Tokens that end are renewed before, a changed file is read anew, and an app is installed by who was given a link."""
+"""Tokens that end are renewed before, a changed file is read anew, and what was uninstalled is taken out of it."""
 
 from __future__ import annotations
 
@@ -8,17 +8,13 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
-from urllib.parse import parse_qs, urlsplit
 
-import aiohttp
 import pytest
 
-from tests.connectors.slack.conftest import installed
-from tests.connectors.slack.test_intake import served
+from tests.connectors.slack.conftest import Log, installed
 from tests.slack import Fault, Slack, Workspace
 from turngate.connectors.slack.api import SlackApi
 from turngate.connectors.slack.directory import Directory
-from turngate.connectors.slack.http import OAUTH, EventsServer
 from turngate.connectors.slack.installations import (
     App,
     Installation,
@@ -26,9 +22,9 @@ from turngate.connectors.slack.installations import (
     read_installations,
     write_installations,
 )
-from turngate.connectors.slack.installing import GOOD_FOR, Installer, NotInstalled, link, opened
 from turngate.connectors.slack.intake import Intake
 from turngate.connectors.slack.tokens import EARLY, Tokens
+from turngate.connectors.slack.uninstalling import Uninstalling
 
 APP = App("A1", client_id="1.2", client_secret="s3cr3t")
 REDIRECT = "https://turngate.acme.example/slack/oauth"
@@ -150,85 +146,39 @@ async def test_two_who_write_lose_nothing_of_each_other(slack: Slack, acme: Work
     assert set(kept(path)) == {"T1", "T2"}
 
 
-def state_of(address: str) -> str:
-    return parse_qs(urlsplit(address).query)["state"][0]
-
-
-def test_a_link_is_good_for_an_hour_and_for_whom_it_was_made() -> None:
-    address = link(APP, "acme", "mesh", REDIRECT, NOW)
-    state = state_of(address)
-    said = {"app": "A1", "tenant": "acme", "agent": "mesh", "redirect": REDIRECT}
-    assert opened({"A1": APP}, state, NOW + GOOD_FOR) == said
-    assert "s3cr3t" not in address
-    other = App("A2", client_id="3", client_secret="another")
-    forged = state_of(link(App("A1", client_id="1.2", client_secret=""), "acme", "mesh", REDIRECT, NOW))
-    for wrong, apps in (
-        (state, {"A2": other}),
-        (state[:-1], {"A1": APP}),
-        ("e30=." + state.partition(".")[2], {"A1": APP}),
-        ("", {"A1": APP}),
-        (forged, {"A1": APP, "A3": App("A3")}),
-    ):
-        with pytest.raises(NotInstalled):
-            opened(apps, wrong, NOW)
-    with pytest.raises(NotInstalled):
-        opened({"A1": APP}, state, NOW + GOOD_FOR + 1)
-
-
-@asynccontextmanager
-async def installing(api: SlackApi, path: Path) -> AsyncIterator[Callable[..., Any]]:
-    installations = read_installations(path, {})
-    installer = Installer(api, Tokens(path, installations), installations)
-
-    async def nothing(records: object) -> None:
-        raise AssertionError
-
-    intake = Intake(installations, Directory(), nothing)
-    async with served(EventsServer(installations, intake, installer=installer)) as url, aiohttp.ClientSession() as web:
-
-        async def returned(**query: str) -> tuple[int, str]:
-            async with web.get(url + OAUTH, params=query) as answer:
-                return answer.status, await answer.text()
-
-        yield returned
-
-
-@pytest.mark.parametrize("rotating", [False, True])
-async def test_a_workspace_is_installed(
-    slack: Slack, acme: Workspace, api: SlackApi, path: Path, rotating: bool
+@pytest.mark.parametrize("kind", ["app_uninstalled", "tokens_revoked"])
+async def test_what_was_uninstalled_is_taken_out_of_the_file(
+    slack: Slack, acme: Workspace, api: SlackApi, path: Path, log: Log, kind: str
 ) -> None:
-    code, state = slack.oauth_code(acme, rotating=rotating), state_of(link(APP, "acme", "mesh", REDIRECT))
-    async with installing(api, path) as returned:
-        assert (await returned(code=code, state=state + "x"))[0] == 400
-        assert await returned(code=code, state=state) == (200, "Installed in T1.")
-        again = await returned(code=code, state=state)
-    assert again == (400, "Nothing was installed: Slack does not give a token: oauth.v2.access: invalid_code.")
-    home = kept(path)["T1"]
-    assert (home.tenant, home.agent, home.bot_user, home.token) == ("acme", "mesh", "UBOT", acme.token)
-    assert (home.refresh_token is None, home.expires_at is None) == (not rotating, not rotating)
+    one, two = (slack.workspace(t, bot="UBOT", enterprise="E1", org_wide=True) for t in ("T2", "T3"))
+    installations = Installations([APP], [])
+    tokens = Tokens(path, installations, look=0.01)
+    tokens.put([installed(acme), installed(one), installed(two)])
+    uninstalling = Uninstalling(api, tokens, looks=(0, 0.01, 0.01, 0.01))
+    taking = Intake(installations, Directory(), log.append, told=uninstalling.told)
+    async with during(uninstalling.run()):
+        slack.uninstall(one)
+        slack.fail("auth.test", Fault.UNAVAILABLE)
+        await taking.take("A1", next(e for e in slack.queue if e["event"]["type"] == kind))
+        await until(lambda: set(kept(path)) == {"T1"})
+        assert [home.team for home in installations] == ["T1"]
 
 
-async def test_an_organisation_is_installed_in_every_workspace_that_has_the_app(
-    slack: Slack, api: SlackApi, path: Path
+async def test_a_token_that_is_still_good_stays_in_the_file(
+    slack: Slack, acme: Workspace, api: SlackApi, path: Path, log: Log
 ) -> None:
-    slack.page = 1
-    homes = [slack.workspace(t, bot="UBOT", enterprise="E1", org_wide=True) for t in ("T1", "T2")]
-    async with installing(api, path) as returned:
-        answer = await returned(code=slack.oauth_code(homes[0]), state=state_of(link(APP, "acme", "mesh", REDIRECT)))
-    assert answer == (200, "Installed in T1, T2.")
-    assert {(h.team, h.enterprise, h.token) for h in kept(path).values()} == {
-        ("T1", "E1", homes[0].token),
-        ("T2", "E1", homes[0].token),
-    }
-
-
-async def test_a_workspace_is_not_taken_from_somebody_else(
-    slack: Slack, acme: Workspace, api: SlackApi, path: Path
-) -> None:
-    Tokens(path, Installations([APP], [])).put([installed(acme)])
-    async with installing(api, path) as returned:
-        state = state_of(link(APP, "other", "mesh", REDIRECT))
-        status, text = await returned(code=slack.oauth_code(acme), state=state)
-        assert (status, "T1 has this app for somebody else" in text) == (400, True)
-        assert kept(path)["T1"].tenant == "acme"
-        assert (await returned(error="access_denied", state=state))[0] == 400
+    """The app was installed again before Slack told that it had been removed, or it was somebody else's token."""
+    installations = Installations([APP], [])
+    tokens = Tokens(path, installations, look=0.01)
+    tokens.put([installed(acme)])
+    uninstalling = Uninstalling(api, tokens, looks=(0, 0))
+    taking = Intake(installations, Directory(), log.append, told=uninstalling.told)
+    async with during(uninstalling.run()):
+        await taking.take("A1", slack.tell(acme, {"type": "tokens_revoked", "tokens": {"oauth": ["UALEX"], "bot": []}}))
+        await until(lambda: len(slack.called("auth.test")) == 2)
+        slack.uninstall(acme)
+        acme.token, acme.installed = "xoxb-new", True
+        tokens.put([installed(acme)])
+        await taking.take("A1", slack.queue[-1])
+        await until(lambda: len(slack.called("auth.test")) == 4)
+    assert kept(path)["T1"].token == "xoxb-new"
