@@ -226,10 +226,11 @@ def main() -> None:
     parser.add_argument("--postgres-dsn")
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--drafts", type=int)
+    parser.add_argument("--members", type=int, nargs="+", default=[5, 500])
     parser.add_argument("--json", type=Path)
     given = parser.parse_args()
     drafts, rounds = (1_000, 1) if given.quick else (5_000, 3)
-    plans = [Plan(members, drafts=given.drafts or drafts, rounds=rounds) for members in (5, 500)]
+    plans = [Plan(members, drafts=given.drafts or drafts, rounds=rounds) for members in given.members]
     with database(given.postgres_dsn) as dsn:
         results = [measure(dsn, plan) for plan in plans]
     print(", ".join(f"{name} {value}" for name, value in machine().items()))

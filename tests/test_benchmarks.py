@@ -186,7 +186,8 @@ def test_a_worker_comes_back_from_the_checkpoint_that_the_memory_benchmark_left(
 
 
 def test_the_stores_benchmark_stores_all_that_was_decided(postgres: str, tmp_path: Path) -> None:
-    values = _run("store", tmp_path / "store.json", "--quick", "--drafts", "100", "--postgres-dsn", postgres)
+    flags = ("--quick", "--drafts", "100", "--members", "5", "--postgres-dsn", postgres)
+    values = _run("store", tmp_path / "store.json", *flags)
     for result in values["results"]:
         assert result["records"] > 2  # a verdict, a trace, and of most what was let out
         assert result["rows"] > result["records"]

@@ -18,6 +18,7 @@ from turngate.sinks.store.tables import (
     EVIDENCE,
     GRANTS,
     LEAVES,
+    MEMORIES,
     MESSAGES,
     POSITIONS,
     REVISIONS,
@@ -69,9 +70,10 @@ class Asked:
         self._audiences: dict[str, Audience | None] = {}
 
     def rows(self, table: Table, *when: ColumnElement[bool]) -> Sequence[Row[Any]]:
-        """Rows of the tenant's, in the order of their records."""
+        """Rows of the tenant's, in the order of their records; without a memory's text, which not all may read."""
         order = [table.c.time, table.c.offset, *([table.c.number] if "number" in table.c else [])]
-        wanted = select(table).where(table.c.tenant == self._tenant, *when).order_by(*order)
+        columns = [column for column in table.c if column is not MEMORIES.c.text]
+        wanted = select(*columns).where(table.c.tenant == self._tenant, *when).order_by(*order)
         return self._connection.execute(wanted).all()
 
     def of(self, table: Table, column: str, names: Iterable[str], *when: ColumnElement[bool]) -> Iterator[Row[Any]]:
