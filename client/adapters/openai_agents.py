@@ -14,7 +14,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from agents import Agent, FunctionTool, RunContextWrapper, RunHooks, RunResult, Tool, ToolCallItem
+from agents import Agent, FunctionTool, RunContextWrapper, RunHooks, Tool, ToolCallItem
+from agents.result import RunResultBase
 from agents.tool_context import ToolContext
 
 from turngate.client.inference import Inference
@@ -54,7 +55,7 @@ class Guard(RunHooks[Any]):
         return made
 
 
-async def say(inference: Inference, result: RunResult, *others: str | Rendering) -> Verdict:
+async def say(inference: Inference, result: RunResultBase, *others: str | Rendering) -> Verdict:
     """Ask whether the run's output may be said. What the model's provider ran itself counts as a tool, too.
 
     Raises `TypeError` where the agent's output is no text.
