@@ -2,7 +2,7 @@
 
 It prints which build it is, for each of many random streams what came of every record and the digest of the state, and
 how often what was decided. The streams are the same in every run. In every third the writer of records fails or refuses
-now and then (R-RUN-6), and every fifth is tried under another policy too.
+now and then (R-RUN-6), and two of five are tried under another policy too, of which one says so beside the rest.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from tests.processors.streams import Player, Step, placed, sent, told, with_tick
 from turngate.processors import engine
 from turngate.processors.engine import Engine
 from turngate.processors.keys import TEST_KEYS
+from turngate.processors.shadow import Shadowing
 from turngate.processors.trying import Tried, Trying
 from turngate.schemas.codec import Codec
 from turngate.schemas.inputs import Record
@@ -79,6 +80,9 @@ def main() -> None:
         if number % 5 == 0:
             trying = Trying.under(POLICY + chance.choice(POLICIES), None, (), Engine.version, TEST_KEYS)
             line += f" {came_of(Player(trying), stream, verdicts)} {[shown(tried) for tried in trying.take_tried()]}"
+        if number % 5 == 1:
+            shadowing = Shadowing.under(POLICY + chance.choice(POLICIES), None, (), Engine.version, TEST_KEYS)
+            line += f" {came_of(Player(shadowing), stream, verdicts)}"
         sys.stdout.write(f"{line}\n")
     sys.stdout.write(f"{json.dumps(verdicts)}\n")
 
