@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import chain, islice
@@ -48,6 +48,9 @@ def doctor(
     bots: Annotated[
         bool, typer.Option("--bots", help="Also read the last day, for the bots that cost the most refusals.")
     ] = False,
+    rooms: Annotated[
+        bool, typer.Option("--rooms", help="Also read the last day, for rooms that take too long to list.")
+    ] = False,
 ) -> None:
     """Say what can be reached, what is misconfigured, and what to do about it. Exit code 1: something is not right.
 
@@ -59,6 +62,7 @@ def doctor(
     findings = [*misspelled(os.environ), *_looked_at(connection), _found("keys", lambda: _keys(connection), _NO_KEYS)]
     findings += _slack(slack_file, slack_api)
     findings += _bots(connection) if bots else []
+    findings += _slow(connection) if rooms else []
     for finding in findings:
         typer.echo(_line(finding))
     if any(finding.fine is False for finding in findings):
@@ -179,19 +183,11 @@ async def _workspaces(homes: list[Installation], url: str) -> list[tuple[Install
 def _bots(connection: Connection) -> list[Finding]:
     """What `trusted_bots` would change in the rooms with the most refusals (R-ROOM-7)."""
     from turngate.streams.bots import TOPICS, BotCosts
-    from turngate.streams.log import LogError
 
     found = BotCosts()
-
-    async def read() -> None:
-        for topic in TOPICS:
-            async for record in _records(connection, topic, 0 if topic == "policies" else now() - _DAY):
-                found.learn(record)
-
-    try:
-        asyncio.run(read())
-    except (LogError, Impossible) as error:
-        return [Finding("bots", False, str(error))]
+    wrong = _learnt(connection, TOPICS, found.learn)
+    if wrong is not None:
+        return [Finding("bots", False, wrong)]
     said = [
         f"{cost.room}: {cost.refused} turns refused for who reads it; of these {cost.would_pass} pass for agent "
         f"{cost.agent} of {cost.tenant} if trusted_bots lists {', '.join(cost.bots)}"
@@ -199,6 +195,40 @@ def _bots(connection: Connection) -> list[Finding]:
     ]
     said = said or ["in no room with one was a turn refused for who reads it"]
     return [Finding("bots", None, words) for words in said]
+
+
+def _slow(connection: Connection) -> list[Finding]:
+    """Rooms in which everything is withheld, as no listing is new enough when it is complete (R-DLV-1)."""
+    from turngate.streams.slow_rooms import TOPICS, SlowRooms
+
+    found = SlowRooms()
+    wrong = _learnt(connection, TOPICS, found.learn)
+    if wrong is not None:
+        return [Finding("rooms", False, wrong)]
+    said = [
+        f"{room.room} of {room.tenant} takes {room.took / 1000:.0f} s to list, and freshness.delivery is "
+        f"{room.delivery / 1000:g} s: nothing is said there but what is public. Set it to more, which lets those read "
+        "along who join meanwhile"
+        for room in islice(found.slow(), _MOST)
+    ]
+    fine = Finding("rooms", True, "each that was listed was listed within freshness.delivery")
+    return [Finding("rooms", False, words) for words in said] or [fine]
+
+
+def _learnt(connection: Connection, topics: Sequence[str], learn: Callable[[Record], None]) -> str | None:
+    """Learn from every policy and the last day of these topics; what stands against it."""
+    from turngate.streams.log import LogError
+
+    async def read() -> None:
+        for topic in topics:
+            async for record in _records(connection, topic, 0 if topic == "policies" else now() - _DAY):
+                learn(record)
+
+    try:
+        asyncio.run(read())
+    except (LogError, Impossible) as error:
+        return str(error)
+    return None
 
 
 async def _records(connection: Connection, topic: str, since: int) -> AsyncIterator[Record]:

@@ -109,3 +109,24 @@ def test_what_bots_cost(turngate: Turngate, tmp_path: Path) -> None:  # R-ROOM-7
         "trusted_bots lists slack:T1/UAPP"
     )
     assert "bots:" not in turngate("doctor", "--log", tmp_path / "log").stdout
+
+
+def test_rooms_that_take_too_long_to_list(turngate: Turngate, tmp_path: Path) -> None:  # R-DLV-1
+    at = now()
+    took = {"slack:T1/C1": (7_000, 6_000), "slack:T1/C2": (7_000, 4_999)}  # the second only once
+    listings: list[Line] = []
+    for room, times in took.items():
+        for number, time in enumerate(times):
+            page = {"agent": "mesh", "room": room, "refresh": f"{room}{number}", "page": 0, "last": True}
+            listings.append(("MembershipPage", {**page, "at": at, "started_at": at - time, "members": []}))
+    failed = {"agent": "mesh", "room": "slack:T1/C3", "refresh": "r", "page": 0, "last": True, "error": "timeout"}
+    listings.append(("MembershipPage", {**failed, "started_at": at - 9_000}))
+    turngate("send", written(tmp_path / "day", POLICY, *listings, at=at), "--log", tmp_path / "log")
+    shown = turngate("doctor", "--rooms", "--log", tmp_path / "log")
+    (line,) = (line for line in shown.stdout.splitlines() if line[5:].startswith("rooms:"))
+    assert line.startswith("FAIL rooms: slack:T1/C1 of acme takes 6 s to list, and freshness.delivery is 5 s: nothing")
+    assert shown.exit_code == 1
+    turngate("send", written(tmp_path / "quiet", POLICY, at=at), "--log", tmp_path / "quick")
+    shown = turngate("doctor", "--rooms", "--log", tmp_path / "quick")
+    assert "ok   rooms: each that was listed was listed within freshness.delivery" in shown.stdout
+    assert shown.exit_code == 0
