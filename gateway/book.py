@@ -11,7 +11,7 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from turngate.gateway.identity import Key, answers, asked, content
 from turngate.schemas.inputs import AccountProven, ActionApproved, ContextRequested, Record
@@ -22,6 +22,8 @@ from turngate.schemas.shapes import Code
 _WAITING = frozenset({Verdict.HOLD, Verdict.ASK})
 #: Requests that are kept, since an answer or a later request is compared with them; of others a digest is enough.
 _KEPT = (ContextRequested, AccountProven, ActionApproved)
+#: Requests that are known at the most, some 700 bytes each: whoever asks more than that in a day is known for less.
+MOST = 1_000_000
 #: Entries that are looked at for their age with each one that is made.
 _SWEPT = 2
 
@@ -48,6 +50,9 @@ class Entry:
         return None if isinstance(last, TurnDecided) and last.verdict in _WAITING else last
 
 
+V = TypeVar("V")
+
+
 class LetOut(NamedTuple):
     """A turn that was authorized; `until`: milliseconds, None: no end."""
 
@@ -57,10 +62,11 @@ class LetOut(NamedTuple):
 
 
 class Book:
-    """Requests and answers of the last `keep` seconds. For one event loop."""
+    """Requests and answers of the last `keep` seconds, `most` of them. For one event loop."""
 
-    def __init__(self, keep: float, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, keep: float, clock: Callable[[], float] = time.monotonic, most: int = MOST) -> None:
         self._keep = keep
+        self._most = most
         self._clock = clock
         self._entries: OrderedDict[Key, Entry] = OrderedDict()
         self._let_out: OrderedDict[tuple[str, str], tuple[float, LetOut]] = OrderedDict()
@@ -117,9 +123,9 @@ class Book:
         """Let go of a few that are too old; as many go as come."""
         before = self._clock() - self._keep
         for _ in range(_SWEPT):
-            if self._entries and next(iter(self._entries.values())).seen < before:
+            if self._entries and (len(self._entries) >= self._most or _oldest(self._entries).seen < before):
                 self._entries.popitem(last=False)
-            if self._let_out and next(iter(self._let_out.values()))[0] < before:
+            if self._let_out and (len(self._let_out) >= self._most or _oldest(self._let_out)[0] < before):
                 self._let_out.popitem(last=False)
 
     async def until(self, key: Key, good: Callable[[Entry], bool], patience: float) -> Entry | None:
@@ -138,6 +144,10 @@ class Book:
             finally:
                 entry.waiting.discard(changed)
         return self.get(key)
+
+
+def _oldest(entries: OrderedDict[Any, V]) -> V:
+    return next(iter(entries.values()))
 
 
 def _wake(entry: Entry) -> None:

@@ -53,7 +53,7 @@ class Gateway:
         self._keep = keep
         self.book = Book(keep)
         self._gate = Gate(Asking(feed, self.book), tokens, Limits() if limits is None else limits)
-        self._socket = socket.create_server(place, backlog=2048, family=_family(place[0]))
+        self._socket = _listening(place)
         self._server = _Server(
             uvicorn.Config(
                 application(self._gate),
@@ -115,5 +115,15 @@ class Gateway:
         self.book.learn(record)
 
 
-def _family(host: str) -> socket.AddressFamily:
-    return socket.AF_INET6 if ":" in host else socket.AF_INET
+def _listening(place: tuple[str, int]) -> socket.socket:
+    """A socket that listens there. asyncio sends small answers at once (TCP_NODELAY) only where it is told TCP."""
+    family = socket.AF_INET6 if ":" in place[0] else socket.AF_INET
+    made = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    try:
+        made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        made.bind(place)
+        made.listen(2048)
+    except OSError:
+        made.close()
+        raise
+    return made

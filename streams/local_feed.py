@@ -18,6 +18,8 @@ from turngate.streams.log import Message
 
 #: Seconds between two ticks (contract section 3).
 EVERY = 1.0
+#: Who append at one time and are synced to the disk together, at most.
+_TOGETHER = 1_000
 
 
 def _now() -> int:
@@ -48,7 +50,8 @@ class LocalFeed:
     async def append(self, records: Sequence[Record]) -> None:
         """Append records, apply them, and tell those who follow of them and of what came of them.
 
-        What is appended in one turn of the event loop is one commit: it is synced to the disk once, however many wait.
+        What is appended while the event loop is busy with others who append is one commit: it is synced to the disk
+        once, however many wait.
         """
         loop, now = asyncio.get_running_loop(), self._clock()
         fed = [
@@ -58,11 +61,17 @@ class LocalFeed:
         done: asyncio.Future[None] = loop.create_future()
         self._waiting.append((fed, done))
         if len(self._waiting) == 1:
-            loop.call_soon(self._write)
+            loop.call_soon(self._write, 1)
         await done
 
-    def _write(self) -> None:
-        """Write what waits, in the order in which it came; where that fails, all who wait are told so."""
+    def _write(self, before: int) -> None:
+        """Write what waits, in the order in which it came; where that fails, all who wait are told so.
+
+        Not as long as others come: `before` waited a turn of the event loop ago.
+        """
+        if before < len(self._waiting) < _TOGETHER:
+            asyncio.get_running_loop().call_soon(self._write, len(self._waiting))
+            return
         waiting, self._waiting = self._waiting, []
         fed = [message for messages, _ in waiting for message in messages]
         error: Exception | None = None

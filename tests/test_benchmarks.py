@@ -54,6 +54,16 @@ def test_the_engines_benchmark_measures_every_size_and_case(tmp_path: Path) -> N
     assert stages["entries_count"] >= 1
 
 
+def test_the_gateways_benchmark_asks_every_contender(tmp_path: Path) -> None:
+    flags = ("--embedded", "--members", "5", "--drafts", "60", "--rounds", "1")
+    values = _run("gateway", tmp_path / "gateway.json", *flags)
+    for by in values["results"].values():
+        for (run,) in by.values():
+            assert len(run["latencies"]) == 48
+            assert run["seconds"] > 0
+            assert run["cpu"]["gateway"] >= 0
+
+
 def test_the_engine_sets_and_bitmaps_agree_on_drafts_of_which_some_are_refused() -> None:
     contest = Contest(_world())
     for case in (Case.WARM, Case.CHANGING):
