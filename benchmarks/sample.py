@@ -18,8 +18,6 @@ Entry = tuple[bytes, bytes | None]
 
 #: Decisions that a sample holds: enough to have delivered and dropped ones in their usual shares.
 DECISIONS = 100
-#: Entries that a stretch has once, however many decisions it holds: the clock, and the end of each tenant's chain.
-_ONCE = (b'["clock"', b'["heads"')
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,10 +31,10 @@ class Decided:
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """Some decisions, and what every stretch adds to its own: the entries that it has once, and its record."""
+    """Some decisions, and what every stretch adds to its own: the entries of the clock, and its record."""
 
     decided: list[Decided]
-    once: list[Entry]
+    clock: list[Entry]
     applied: Outgoing
 
 
@@ -55,10 +53,10 @@ def sample(world: World, sources: int) -> Sample:
         message = Message(DRAFTS, 0, number, draft.at, draft.tenant.encode(), codec.encode(draft))
         commit = fold.apply(Stretch(dict(fold.positions), {**fold.positions, DRAFTS: number + 1}, [message]))
         outputs = [out for out in commit.outputs if out.topic != APPLIED]
-        entries = [entry for entry in commit.entries if not entry[0].startswith(_ONCE)]
+        entries = [entry for entry in commit.entries if not entry[0].startswith(b'["clock"')]
         decided.append(Decided(recorded.emitted, outputs, entries))
-    once = [entry for entry in commit.entries if entry[0].startswith(_ONCE)]
-    return Sample(decided, once, commit.outputs[-1])
+    clock = [entry for entry in commit.entries if entry[0].startswith(b'["clock"')]
+    return Sample(decided, clock, commit.outputs[-1])
 
 
 class _Recorded:
@@ -92,7 +90,7 @@ class Constant:
     def __init__(self, sample: Sample) -> None:
         self.now = 0
         self._next = itertools.cycle(sample.decided)
-        self._once = sample.once
+        self._clock = sample.clock
         self._entries: list[Entry] = []
 
     def hold_ms(self) -> int:
@@ -115,6 +113,6 @@ class Constant:
         return []
 
     def take_changes(self) -> list[Entry]:
-        """The entries of the decisions since this was last asked, and those that a stretch has once."""
-        taken, self._entries = [*self._once, *self._entries], []
+        """The entries of the decisions since this was last asked, and those of the clock."""
+        taken, self._entries = [*self._clock, *self._entries], []
         return taken

@@ -112,10 +112,10 @@ class Guarded(APIRoute):
         return guarded
 
 
-def scoped(scope: Scope) -> Callable[[Request], Token]:
+def scoped(scope: Scope) -> Callable[[Request], Awaitable[Token]]:
     """A dependency: the request's token, which must have this scope."""
 
-    def token_with(request: Request) -> Token:
+    async def token_with(request: Request) -> Token:  # or it would run in a thread
         token: Token = request.state.token
         if scope not in token.scopes:
             raise Problem(HTTPStatus.FORBIDDEN, f"this needs a token of the scope {scope}")

@@ -126,10 +126,7 @@ class Chains:
         of = self._of(row.tenant)
         if of.broken:
             return None
-        try:
-            found = self._take(of, row)
-        except ValueError:
-            found = _at(row, "holds a number that no decision has")
+        found = self._take(of, row)
         of.broken = found is not None
         return found
 

@@ -41,6 +41,9 @@ def test_one_process_without_slack_answers_agents(turngate: Turngate, tmp_path: 
         answer = ask(url, token, DRAFT)
         assert (answer.status_code, answer.json()["verdict"]) == (200, "deliver")
         assert ask(url, token[:-1] + "!", DRAFT).status_code == 401
+        # Every decision is on record on the same file, while the process has it.
+        assert turngate("audit", "verify", "--log", log).exit_code == 0
+        assert "may be said (deliver" in turngate("explain", "t1", "--tenant", "acme", "--log", log).stdout
         up.stop()
     with running(tmp_path, "gateway", "--listen", "127.0.0.1:0", *command[2:]) as (gateway, url):
         assert ask(url, token, DRAFT).content == answer.content
