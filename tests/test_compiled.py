@@ -16,6 +16,9 @@ from tests.wheels import ROOT, built, installed, run
 SUFFIX = sysconfig.get_config_var("EXT_SUFFIX")
 
 
+pytestmark = pytest.mark.timeout(900)
+
+
 @pytest.fixture(scope="module")
 def compiled(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with a compiled wheel's files; not optimised, which makes the same of the sources in half the time."""

@@ -24,7 +24,7 @@ def run(
         env=plain | {"PATH": f"{BIN}:{plain['PATH']}", "COLUMNS": "200"} | more,
         capture_output=True,
         text=True,
-        timeout=240,
+        timeout=600,  # compiling takes a minute, and several of a machine that is busy
         check=False,
     )
 
