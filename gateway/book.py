@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeVar
 
 from turngate.gateway.identity import Key, answers, asked, content
+from turngate.processors.approvals import action_fingerprint, turn_fingerprint
 from turngate.schemas.inputs import AccountProven, ActionApproved, ContextRequested, Record
 from turngate.schemas.outputs import ContextDecided, TurnAuthorized, TurnDecided, Verdict
 from turngate.schemas.shapes import Code
@@ -54,11 +55,18 @@ V = TypeVar("V")
 
 
 class LetOut(NamedTuple):
-    """A turn that was authorized; `until`: milliseconds, None: no end."""
+    """A turn that was authorized: whose it is, where, when and until when (milliseconds, None: no end).
+
+    `grants`, `proofs` and the approvals of one of `fingerprints` are what it may rest on.
+    """
 
     agent: str
     room: str
+    at: int
     until: int | None
+    grants: tuple[str, ...]
+    proofs: tuple[str, ...]
+    fingerprints: tuple[str, ...]
 
 
 class Book:
@@ -87,8 +95,7 @@ class Book:
     def learn(self, record: Record) -> None:
         """Take notice of a record that is on the log; again, it changes nothing."""
         if isinstance(record, TurnAuthorized):
-            let_out = LetOut(record.agent, record.room, record.valid_until)
-            self._let_out.setdefault((record.tenant, record.turn), (self._clock(), let_out))
+            self._let_out.setdefault((record.tenant, record.turn), (self._clock(), _let_out(record)))
         elif (key := asked(record)) is not None:
             self._requested(key, record)
         elif (key := answers(record)) is not None and not _conflict(record):
@@ -148,6 +155,14 @@ class Book:
 
 def _oldest(entries: OrderedDict[Any, V]) -> V:
     return next(iter(entries.values()))
+
+
+def _let_out(record: TurnAuthorized) -> LetOut:
+    fingerprints = [turn_fingerprint(record, record.text)]
+    if record.action is not None:
+        fingerprints.append(action_fingerprint(record.action))
+    named = (record.agent, record.room, record.at, record.valid_until, record.grants, record.proofs)
+    return LetOut(*named, tuple(fingerprints))
 
 
 def _wake(entry: Entry) -> None:

@@ -42,7 +42,7 @@ async def deliveries(request: Request, token: Executor) -> Response:
     if record.status is DeliveryStatus.UNCERTAIN:
         if ended is not None:
             raise Problem(HTTPStatus.CONFLICT, "it is known already what became of this turn")
-        if let_out.until is not None and now_ms() >= let_out.until:  # R-DLV-1, R-ACT-5
+        if gate.stops.ended(token.tenant, let_out, now_ms()):
             raise Problem(HTTPStatus.CONFLICT, "it may not be done any more: what permitted it has ended")
     await gate.asking.put(record, token, gate.limits.wait)
     return recorded(record)

@@ -18,6 +18,7 @@ from turngate.gateway.bodies import read_json
 from turngate.gateway.policies import Policies
 from turngate.gateway.problems import Problem
 from turngate.gateway.refreshes import Refreshes
+from turngate.gateway.stops import Stops
 from turngate.gateway.tokens import Scope, Token, Tokens, TokensUnavailable, presented
 
 Wait = Annotated[float | None, Query(ge=0, description="Seconds to wait for an answer, at most.")]
@@ -50,6 +51,7 @@ class Gate:
     limits: Limits = field(default_factory=Limits)
     refreshes: Refreshes = field(default_factory=Refreshes)
     policies: Policies = field(default_factory=Policies)
+    stops: Stops = field(default_factory=Stops)
     _limiter: FixedWindowRateLimiter = field(init=False, repr=False)
     _rate: RateLimitItemPerSecond = field(init=False, repr=False)
 

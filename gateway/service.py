@@ -22,7 +22,7 @@ from turngate.schemas.outputs import RefreshRequested, TurnDecided
 from turngate.streams.feed import Feed
 
 #: Of which everything counts, however old.
-_POLICIES = "policies"
+_WHOLE = ("policies", "operator-commands")
 #: Seconds for which requests are known by their ids, so that each is answered as it was before.
 KEEP = 86_400.0
 #: Milliseconds by which this clock and a broker's may differ.
@@ -99,7 +99,7 @@ class Gateway:
 
     async def _follow(self, topic: str, began: int, read: asyncio.Event) -> None:
         """In the log's order, which says what came first; what is read twice changes nothing."""
-        since = 0 if topic == _POLICIES else began - int(self._keep * 1000)
+        since = 0 if topic in _WHOLE else began - int(self._keep * 1000)
         async for record in self._feed.follow(topic, since, forever=False):
             self._learn(record)
         read.set()
@@ -112,6 +112,7 @@ class Gateway:
             return
         if isinstance(record, PolicyPublished | TurnDecided):
             self._gate.policies.learn(record)
+        self._gate.stops.learn(record)
         self.book.learn(record)
 
 

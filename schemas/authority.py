@@ -68,9 +68,10 @@ STORED = (
     "room-lifecycle",
 )
 
-#: What the gateway reads: requests, by which it knows one that is sent again, their answers, and the policies.
+#: What the gateway reads: requests, by which it knows one that is sent again, their answers, policies and pauses.
 ANSWERED = (
     "policies",
+    "operator-commands",
     "membership-refreshes",
     "identity-proofs",
     "tool-results",

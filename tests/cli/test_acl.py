@@ -18,7 +18,7 @@ def test_a_role_is_given_what_it_needs_and_no_more(turngate: Turngate) -> None:
     assert write == [*start, "--operation", "Write", *(word for t in inputs for word in ("--topic", t))]
     assert group == [*start, "--operation", "Read", "--group", "turngate-connector",
                      "--resource-pattern-type", "prefixed"]  # fmt: skip
-    assert result.stderr == "nobody is named for: agent, assessor, operator, worker, sink, auditor, store\n"
+    assert result.stderr == "nobody is named for: agent, assessor, operator, worker, sink, auditor, store, gateway\n"
 
 
 def test_several_principals_share_a_role_and_odd_names_survive_a_shell(turngate: Turngate) -> None:

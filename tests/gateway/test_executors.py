@@ -4,9 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from tests.gateway.conftest import ROOM, Running, draft, on_log
+from turngate.gateway.asking import now_ms
+from turngate.gateway.book import Book
+from turngate.gateway.stops import Stops
 from turngate.gateway.tokens import Scope
-from turngate.schemas.inputs import TurnDelivered
+from turngate.processors.approvals import turn_fingerprint
+from turngate.schemas.catalog import RECORDS
+from turngate.schemas.inputs import ActionApproved, AgentPaused, TurnDelivered
+from turngate.schemas.outputs import TurnAuthorized
 
 
 def delivery(status: str = "sent", turn: str = "t1", **more: Any) -> dict[str, Any]:
@@ -43,3 +51,66 @@ async def test_nothing_is_said_of_a_turn_that_was_not_let_out_or_is_not_its_agen
     ):
         assert (await client.post("/v1/deliveries", json=body)).status_code == status, body
     assert await on_log(running.feed, "deliveries") == []
+
+
+async def test_what_was_stopped_meanwhile_cannot_be_claimed_until_it_goes_on(running: Running) -> None:
+    """R-POL-4: a pause of the agent, or in the room; one elsewhere stops nothing, and one told again undoes nothing."""
+    executor = running.client(running.keyring.make(Scope.EXECUTOR))
+
+    async def pause(command: str, agent: str = "mesh", *, paused: bool = True, **room: str) -> None:
+        fields = {"tenant": "acme", "at": now_ms(), "command": command, "operator": "alex", "agent": agent}
+        await running.feed.append([AgentPaused(**fields, paused=paused, **room)])
+
+    async def claimed(turn: str) -> int:
+        return (await executor.post("/v1/deliveries", json=claim(turn) | {"turn": turn})).status_code
+
+    for number in range(4):
+        assert (await running.agent().post("/v1/drafts", json=draft(f"t{number}"))).json()["verdict"] == "deliver"
+    await pause("c0", "scout")
+    await pause("c1", room="slack:T1/D2")
+    assert await claimed("t0") == 200
+    await pause("c2", room=ROOM)
+    assert await claimed("t1") == 409
+    await pause("c3", paused=False, room=ROOM)
+    await pause("c2", room=ROOM)
+    assert await claimed("t1") == 200
+    await pause("c4")
+    assert (await claimed("t2"), await claimed("t3")) == (409, 409)
+
+
+AUTHORIZED = {
+    "tenant": "acme", "at": 1_000_000, "turn": "t1", "agent": "mesh", "room": ROOM, "broadcast": False, "text": "hello",
+    "destination": {"readers": []}, "provenance": [], "grants": ["g1"], "proofs": ["p1"], "decision": "d1",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("record", "fields", "ended"),
+    [
+        ("GrantCommanded", {"op": "revoke", "grant": "g1", "command": "c1", "operator": "alex", "agent": "mesh"}, True),
+        (
+            "GrantCommanded",
+            {"op": "revoke", "grant": "g2", "command": "c1", "operator": "alex", "agent": "mesh"},
+            False,
+        ),
+        ("ProofRevoked", {"proof": "p1"}, True),
+        ("ProofRevoked", {"proof": "p2"}, False),
+        ("ProofRevoked", {"proof": "p1", "tenant": "globex"}, False),
+        ("ApprovalWithdrawn", {"approval": "a1"}, True),
+        ("ApprovalWithdrawn", {"approval": "a2"}, False),
+        ("ApprovalWithdrawn", {"approval": "a1", "at": 1_000}, False),  # long before: another yes let it out
+    ],
+)
+def test_what_it_may_rest_on_ends_it(record: str, fields: dict[str, Any], *, ended: bool) -> None:
+    """R-POL-2, and the twin that concerns something else. A turn without an end has one after a minute."""
+    authorized = TurnAuthorized.model_validate(AUTHORIZED)
+    book, stops = Book(60), Stops()
+    book.learn(authorized)
+    let_out = book.let_out("acme", "t1")
+    assert let_out is not None
+    yes = {"approval": "a1", "fingerprint": turn_fingerprint(authorized, "hello"), "by": "slack:T1/UALEX", "room": ROOM}
+    stops.learn(ActionApproved.model_validate({"tenant": "acme", "at": 1_000_000, **yes}))
+    assert not stops.ended("acme", let_out, 1_000_001)
+    stops.learn(RECORDS[record].model_validate({"tenant": "acme", "at": 1_000_000, **fields}))
+    assert stops.ended("acme", let_out, 1_000_001) is ended
+    assert stops.ended("acme", let_out, 1_060_000)
