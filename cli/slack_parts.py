@@ -179,7 +179,6 @@ async def hearing(
     from turngate.connectors.slack.http import EventsServer
     from turngate.connectors.slack.installing import Installer
     from turngate.connectors.slack.intake import Intake
-    from turngate.connectors.slack.linking import Linking
     from turngate.connectors.slack.socket import Socket
     from turngate.connectors.slack.uninstalling import Uninstalling
     from turngate.sinks.questions import pressed
@@ -187,7 +186,7 @@ async def hearing(
     directory = await looked_back(feed, now())
     uninstalling = Uninstalling(api, tokens)
     intake = Intake(installations, directory, feed.append, told=uninstalling.told)
-    answers = Answers(installations, feed.append, pressed, Linking(installations, directory))
+    answers = Answers(installations, directory, feed.append, pressed)
     await intake.missed()
     if how.place is None:
         apps = [app for app in installations.apps.values() if app.app_token is not None]

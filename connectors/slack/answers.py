@@ -8,9 +8,11 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from turngate.connectors.slack.directory import Directory
 from turngate.connectors.slack.installations import Installation, Installations
-from turngate.connectors.slack.intake import ACKNOWLEDGED_WITHIN, Append, NotTaken
+from turngate.connectors.slack.intake import ACKNOWLEDGED_WITHIN, NotTaken
 from turngate.connectors.slack.linking import COMMAND, HELP, Linking
+from turngate.connectors.slack.owed import Append
 from turngate.schemas.inputs import ActionApproved, Record
 from turngate.streams.log import LogError
 
@@ -23,11 +25,12 @@ log = logging.getLogger(__name__)
 class Answers:
     """Takes signed payloads in, from HTTP and from Socket Mode alike."""
 
-    def __init__(self, installations: Installations, append: Append, said: Said, linking: Linking) -> None:
+    def __init__(self, installations: Installations, directory: Directory, append: Append, said: Said) -> None:
         self._installations = installations
+        self._directory = directory
         self._append = append
         self._said = said
-        self._linking = linking
+        self._linking = Linking(installations, directory)
 
     async def take(self, app: str, payload: Mapping[str, Any]) -> Mapping[str, Any] | None:
         """Bring what a payload says onto the log; what is answered. Raises `NotTaken`."""
@@ -48,7 +51,7 @@ class Answers:
         """Of an organisation's accounts only listings tell the id: under another a guest would be none (R-TNT-6)."""
         if not isinstance(record, ActionApproved) or home.enterprise is None:
             return record
-        reader = self._linking.reader(home, record.by.partition("/")[2])
+        reader = self._directory.reader(home, record.by.partition("/")[2])
         return None if reader is None else record.model_copy(update={"by": reader})
 
     async def _appended(self, records: Sequence[Record]) -> None:

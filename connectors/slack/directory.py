@@ -46,6 +46,13 @@ class Directory:
         """An account as it was listed last."""
         return self._accounts[_place(home)].get(user)
 
+    def reader(self, home: Installation, user: str) -> str | None:
+        """The id under which listings name an account; of an organisation's account only those tell it."""
+        known = self.account(home, user)
+        if known is not None:
+            return known.reader
+        return None if home.enterprise is not None else home.room(user)
+
     def forget(self, home: Installation, user: str) -> None:
         """What was listed of an account holds no more."""
         self._accounts[_place(home)].pop(user, None)

@@ -196,10 +196,10 @@ def _certain(made: RoomEvent, home: Installation, directory: Directory) -> RoomE
 def _as_listed(made: RoomEvent, home: Installation, directory: Directory) -> RoomEvent:
     """A message of an organisation's account has the id that listings give it: under another a guest would be none."""
     author = made.fields["author"]
-    known = None if author is None or home.enterprise is None else directory.account(home, author.partition("/")[2])
-    return (
-        made if known is None else RoomEvent(made.record, made.at, made.topic, made.fields | {"author": known.reader})
-    )
+    if author is None or home.enterprise is None:
+        return made
+    reader = directory.reader(home, author.partition("/")[2]) or author
+    return RoomEvent(made.record, made.at, made.topic, made.fields | {"author": reader})
 
 
 def _void(made: RoomEvent, what: str) -> RoomEvent:

@@ -56,9 +56,7 @@ class Late:
             if changed is None or r.at < happened:
                 continue
             # A second time it would be nothing new, so it is unknown for good.
-            more = (
-                (f"message:{r.room.partition('/')[0]}/{NOWHERE}/{r.message.rpartition('/')[2]}",) if said.told else ()
-            )
+            more = (_nowhere(r),) if said.told else ()
             told.append(r.model_copy(update={"at": max(now, changed) + 1, "quotes": (*r.quotes, *more)}))
             said.told = True
         return told

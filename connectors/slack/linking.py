@@ -69,7 +69,7 @@ class Linking:
                 first = self._installations.of(app, team)
                 if first is None or (first.tenant, first.agent) != (home.tenant, home.agent):
                     return NOT_GOOD
-                readers = (self.reader(first, account), self.reader(home, user))
+                readers = (self._directory.reader(first, account), self._directory.reader(home, user))
                 if None in readers:
                     return NOT_KNOWN
                 if readers[0] == readers[1]:
@@ -86,7 +86,7 @@ class Linking:
         second = self._installations.of(app, team)
         if second is None or (second.tenant, second.agent) != (home.tenant, home.agent):
             return NOT_GOOD
-        readers = (self.reader(home, user), self.reader(second, account))
+        readers = (self._directory.reader(home, user), self._directory.reader(second, account))
         proof = hashlib.sha256(code.encode()).hexdigest()[:32]
         subject = hashlib.sha256(f"{home.tenant} {home.agent} {readers[0]}".encode()).hexdigest()[:32]
         records = [
@@ -113,13 +113,6 @@ class Linking:
                 ends = (ProofRevoked(tenant=home.tenant, at=now, proof=f"slack-link:{proof}:{n}") for n in (0, 1))
                 return Step("They are no longer linked.", tuple(ends))
         return NOT_GOOD
-
-    def reader(self, home: Installation, user: str) -> str | None:
-        """The id under which listings name an account; of an organisation's, only those tell it."""
-        known = self._directory.account(home, user)
-        if known is not None:
-            return known.reader
-        return None if home.enterprise is not None else home.room(user)
 
     def _code(self, app: str, now: int, stage: str, *said: str) -> str | None:
         known = self._installations.apps.get(app)

@@ -6,7 +6,7 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from tests.connectors.slack.conftest import installed
+from tests.connectors.slack.scene import installed
 from tests.sinks.records import ALEX, DIRECT, POLICY, ROOM, SELF, made, page
 from tests.sinks.stage import CODEC, Stage
 from tests.slack import Workspace

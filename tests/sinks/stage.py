@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tests.connectors.slack.conftest import installed
+from tests.connectors.slack.scene import installed
 from tests.sinks.records import ALEX, KIM, POLICY, ROOM, authorized
 from tests.slack import Conversation, Slack, Workspace
 from turngate.connectors.slack.api import SlackApi

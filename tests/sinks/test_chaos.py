@@ -19,7 +19,8 @@ from typing import Any
 
 import pytest
 
-from tests.connectors.slack.conftest import APPS, installed
+from tests.connectors.slack.conftest import APPS
+from tests.connectors.slack.scene import installed
 from tests.sinks.chaos import ASKED, AUTHORS, ROOMS, Chaos, Seen, marked, split, unfound
 from tests.sinks.engine import ASK_TTL, ASKING, TOOL
 from tests.sinks.records import POLICY, made

@@ -13,7 +13,7 @@ import pytest
 from psycopg import sql
 from psycopg.conninfo import make_conninfo
 
-from tests.connectors.slack.conftest import installed
+from tests.connectors.slack.scene import installed
 from tests.kafka.cluster import CODEC, Cluster, Sent, until
 from tests.sinks.records import ALEX, KIM, POLICY, ROOM, SELF, authorized, made, page
 from tests.sinks.stage import BOTH, QUICK, once

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.connectors.slack.conftest import installed
+from tests.connectors.slack.scene import installed
 from tests.sinks.engine import REFUND, Engine, press
 from tests.sinks.records import ALEX, AT, DIRECT, KIM, ROOM, SELF, made
 from tests.sinks.stage import Stage

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from tests.connectors.slack.scene import Scene, installed
 from tests.slack import Slack, Workspace
 from tests.slack.server import APP_TOKEN, SIGNING_SECRET
 from turngate.connectors.slack.answers import Answers
@@ -16,7 +17,6 @@ from turngate.connectors.slack.api import SlackApi
 from turngate.connectors.slack.directory import Directory
 from turngate.connectors.slack.installations import App, Installation, Installations
 from turngate.connectors.slack.intake import Intake
-from turngate.connectors.slack.linking import Linking
 from turngate.connectors.slack.listing import Listing, list_room
 from turngate.connectors.slack.resolving import People
 from turngate.schemas.inputs import MessageObserved, Record
@@ -51,18 +51,6 @@ def home(acme: Workspace) -> Installation:
 async def api(slack: Slack) -> AsyncIterator[SlackApi]:
     async with SlackApi(slack.url) as running:
         yield running
-
-
-def installed(workspace: Workspace, agent: str = "mesh") -> Installation:
-    return Installation(
-        app=workspace.app,
-        team=workspace.id,
-        tenant="acme",
-        agent=agent,
-        bot_user=workspace.bot,
-        token=workspace.token,
-        enterprise=workspace.enterprise,
-    )
 
 
 class Log:
@@ -120,7 +108,7 @@ def message(slack: Slack, acme: Workspace) -> dict[str, Any]:
 
 def answers(installations: Installations, log: Log, directory: Directory | None = None) -> Answers:
     known = Directory() if directory is None else directory
-    return Answers(installations, log.append, pressed, Linking(installations, known))
+    return Answers(installations, known, log.append, pressed)
 
 
 BUTTON = {
@@ -150,3 +138,8 @@ def members(listing: Listing) -> dict[str, str]:
 def long(slack: Slack) -> None:
     """Let the workspace have so many accounts that nobody asks for all of them because of a few."""
     slack.fail("users.list", "limit_required", times=1_000)
+
+
+@pytest.fixture
+def scene() -> Scene:
+    return Scene()

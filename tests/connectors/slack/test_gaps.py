@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from tests.connectors.slack.conftest import APPS, Log, installed, listed
+from tests.connectors.slack.conftest import APPS, Log, listed
+from tests.connectors.slack.scene import installed
 from tests.slack import Slack, Workspace
 from turngate.connectors.slack.directory import Directory
 from turngate.connectors.slack.events import ACCOUNT_CHANGED, MISSED

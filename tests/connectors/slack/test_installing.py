@@ -12,7 +12,7 @@ from urllib.parse import parse_qs, urlsplit
 import aiohttp
 import pytest
 
-from tests.connectors.slack.conftest import installed
+from tests.connectors.slack.scene import installed
 from tests.connectors.slack.test_intake import served
 from tests.connectors.slack.test_tokens import APP, NOW, kept
 from tests.slack import Slack, Workspace

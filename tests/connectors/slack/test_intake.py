@@ -15,7 +15,8 @@ from urllib.parse import urlencode
 import pytest
 from aiohttp import web
 
-from tests.connectors.slack.conftest import APPS, BUTTON, Log, answers, installed, listed
+from tests.connectors.slack.conftest import APPS, BUTTON, Log, answers, listed
+from tests.connectors.slack.scene import installed
 from tests.slack import Slack, Workspace
 from tests.slack.server import Answer, signed
 from turngate.connectors.slack import intake
@@ -23,8 +24,9 @@ from turngate.connectors.slack.directory import Directory
 from turngate.connectors.slack.events import MISSED, UNREADABLE
 from turngate.connectors.slack.http import EVENTS, INTERACTIONS, LARGEST, EventsServer
 from turngate.connectors.slack.installations import Installations
-from turngate.connectors.slack.intake import REMEMBERED, Intake, NotTaken
+from turngate.connectors.slack.intake import Intake, NotTaken
 from turngate.connectors.slack.listing import Listing
+from turngate.connectors.slack.taken import REMEMBERED
 from turngate.schemas.inputs import ActionApproved, MessageObserved, Record, RoomChanged
 from turngate.schemas.shapes import Member, MemberKind
 from turngate.streams.log import LogError

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from tests.connectors.slack.conftest import APPS, Log, installed
+from tests.connectors.slack.conftest import APPS, Log
+from tests.connectors.slack.scene import installed
 from tests.connectors.slack.test_roster import policy
 from tests.slack import Conversation, Slack, Workspace
 from turngate.cli.files import now

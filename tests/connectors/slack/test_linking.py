@@ -11,7 +11,8 @@ from urllib.parse import urlencode
 
 import pytest
 
-from tests.connectors.slack.conftest import Log, installed
+from tests.connectors.slack.conftest import Log
+from tests.connectors.slack.scene import installed
 from tests.connectors.slack.test_intake import served
 from tests.connectors.slack.test_socket import socket_of
 from tests.slack import Slack, Workspace
@@ -174,7 +175,7 @@ COMMAND = {"command": "/turngate", "api_app_id": "A1", "team_id": "T1", "user_id
 async def test_over_http_and_socket_mode(slack: Slack, two: Two) -> None:
     log = Log()
     intake = Intake(two.installations, two.directory, log.append)
-    answers = Answers(two.installations, log.append, pressed, Linking(two.installations, two.directory))
+    answers = Answers(two.installations, two.directory, log.append, pressed)
     async with served(EventsServer(two.installations, intake, answers.take)) as url:
 
         async def typed(team: str, user: str, text: str) -> dict[str, str]:

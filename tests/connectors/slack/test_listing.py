@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
-from tests.connectors.slack.conftest import APPS, installed, long, members
+from tests.connectors.slack.conftest import APPS, long, members
 from tests.connectors.slack.conftest import listing_of as listed
+from tests.connectors.slack.scene import installed
 from tests.slack import Call, Fault, Slack, Workspace
 from turngate.connectors.slack.api import SlackApi
 from turngate.connectors.slack.installations import Installation, Installations

@@ -7,7 +7,8 @@ import random
 
 import pytest
 
-from tests.connectors.slack.conftest import APPS, installed
+from tests.connectors.slack.conftest import APPS
+from tests.connectors.slack.scene import installed
 from tests.connectors.slack.test_roster import policy
 from tests.slack.world import World
 from turngate.cli.files import now

@@ -7,7 +7,8 @@ from dataclasses import replace
 
 import pytest
 
-from tests.connectors.slack.conftest import APPS, Log, installed, listing_of, long, members
+from tests.connectors.slack.conftest import APPS, Log, listing_of, long, members
+from tests.connectors.slack.scene import installed
 from tests.slack import Slack, User, Workspace
 from turngate.connectors.slack.api import SlackApi
 from turngate.connectors.slack.directory import Directory

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.connectors.slack.conftest import installed
+from tests.connectors.slack.scene import installed
 from tests.slack import Call, Fault, Slack, Workspace
 from turngate.cli.files import now
 from turngate.connectors.slack.api import SlackApi

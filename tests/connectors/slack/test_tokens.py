@@ -11,7 +11,8 @@ from typing import Any
 
 import pytest
 
-from tests.connectors.slack.conftest import Log, installed
+from tests.connectors.slack.conftest import Log
+from tests.connectors.slack.scene import installed
 from tests.slack import Fault, Slack, Workspace
 from turngate.connectors.slack.api import SlackApi
 from turngate.connectors.slack.directory import Directory
