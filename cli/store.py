@@ -60,7 +60,7 @@ def fill(connection: Connection) -> None:
 def migrate(connection: Connection) -> None:
     """Make the store's tables in Postgres, in the schema `turngate`, or bring them up to this version.
 
-    `turngate store fill` does that too, when it starts: this is for whoever lets another role own the tables.
+    `turngate store fill` does that too, when it starts: this is for whoever wants it done before.
 
     Example:  turngate store migrate --postgres-dsn postgresql://owner@db/turngate
     """

@@ -152,8 +152,8 @@ class Asked:
         wanted = select(at.topic, at.missed).where(at.partition == partition, at.missed > 0).order_by(at.topic)
         return [(topic, count) for topic, count in self._connection.execute(wanted)]
 
-    def listing(self, room: str, refreshes: Iterable[str], agent: str, until: int) -> Audience | None:
-        """Whom these listings of a room name, and who joined since by what lay on the log `until` then (R-ROOM-4).
+    def listing(self, room: str, refreshes: Iterable[str], agent: str, before: int) -> Audience | None:
+        """Whom these listings of a room name, and who joined since by the records `before` an offset (R-ROOM-4).
 
         None where the store has no page of them.
         """
@@ -167,7 +167,7 @@ class Asked:
         workspaces = {w for page in pages if page.visibility == Visibility.WORKSPACE for w in page.workspaces or ()}
         base = listed(everybody, guests, workspaces, memberships)
         began = min(page.started_at for page in pages)
-        since = [ROOMS.c.room == room, ROOMS.c.event == "joined", ROOMS.c.time >= began, ROOMS.c.time <= until]
+        since = [ROOMS.c.room == room, ROOMS.c.event == "joined", ROOMS.c.time >= began, ROOMS.c.offset < before]
         for row in self.rows(ROOMS, *since, or_(ROOMS.c.agent == agent, ROOMS.c.agent.is_(None))):
             guest = row.reader_kind != MemberKind.MEMBER
             full = () if guest else (namespace(row.reader), *row.workspaces)

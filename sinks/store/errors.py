@@ -12,6 +12,9 @@ class StoreUnavailable(LogError):
 
 
 def words(error: BaseException) -> str:
-    """The first line, which names host and cause, and neither a password nor a value."""
+    """The first line, which names host and cause, and no password; of a value that is no use, no more than that."""
     cause = error.orig if isinstance(error, DBAPIError) and error.orig is not None else error
+    state = getattr(cause, "sqlstate", None) or ""
+    if state.startswith("22"):  # data exceptions, whose messages quote the value
+        return f"a value was refused (SQLSTATE {state})"
     return (str(cause).splitlines() or [type(cause).__name__])[0]

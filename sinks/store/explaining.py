@@ -27,6 +27,9 @@ from turngate.sinks.store.tables import (
     TRACES,
 )
 
+#: Milliseconds after a decision in which a broker may have stamped what was written together with it.
+TOGETHER_MS = 1_000
+
 
 @dataclass(frozen=True, slots=True)
 class Decided:
@@ -150,6 +153,8 @@ class _Story:
         self._decided = own or self._all
         self._last = self._decided[-1]
         self._turn: str = self._last.turn
+        self._until = self._last.time + TOGETHER_MS
+        self._candidates = asked.rows(CANDIDATES, CANDIDATES.c.turn == self._turn)
         self._unknown: list[str] = []
         self._trace = self._traced()
         out = asked.rows(AUTHORIZATIONS, AUTHORIZATIONS.c.turn == self._turn)
@@ -199,7 +204,7 @@ class _Story:
         """The trace of the last decision: of several with one digest (a hold and its end) the last one."""
         rows = [
             row
-            for row in self._asked.rows(TRACES, TRACES.c.turn == self._turn, TRACES.c.time <= self._last.time)
+            for row in self._asked.rows(TRACES, TRACES.c.turn == self._turn)
             if row.decision == self._last.decision and row.call is None
         ]
         if not rows:
@@ -212,7 +217,8 @@ class _Story:
         trace = self._trace
         audience = self._asked.audience(None if trace is None else trace.upper)
         if audience is None and trace is not None and trace.listing:
-            audience = self._asked.listing(room, trace.listing, self._last.agent, self._last.time)
+            at = dict(self._last.as_of).get("membership-refreshes", 0)
+            audience = self._asked.listing(room, trace.listing, self._last.agent, at)
             if audience is not None and audience_digest(audience) != trace.upper:
                 self._unknown.append("who exactly could read the room: what was listed is not what was decided by")
         if audience is None and self._out is not None:
@@ -233,7 +239,7 @@ class _Story:
 
     def _fed(self, ref: str, destination: Audience | None) -> Fed:
         traced = None if self._trace is None else next((t for t in self._trace.refs if t.ref == ref), None)
-        sources = self._asked.sources(ref, agent=self._last.agent, until=self._last.time)
+        sources = self._asked.sources(ref, agent=self._last.agent, until=self._until)
         source = sources[0] if sources else None
         pieces = () if source is None else source.leaves
         reasons = () if traced is None else traced.reasons
@@ -253,8 +259,7 @@ class _Story:
         )
 
     def _how(self, ref: str) -> str:
-        asked = self._asked.rows(CANDIDATES, CANDIDATES.c.turn == self._turn)
-        for row in asked:
+        for row in self._candidates:
             if row.ref == ref:
                 said = "permitted" if row.permitted else "withheld"
                 return f"{said} by the context answer {row.request}"
@@ -272,7 +277,7 @@ class _Story:
         return tuple(made)
 
     def _shared(self, grant: str) -> Shared:
-        rows = self._asked.rows(GRANTS, GRANTS.c.grant_id == grant, GRANTS.c.time <= self._last.time)
+        rows = self._asked.rows(GRANTS, GRANTS.c.grant_id == grant, GRANTS.c.time <= self._until)
         given = [row for row in rows if row.state == "active"]
         if not given:
             return Shared(grant, None, None, None, None)

@@ -90,7 +90,8 @@ class PostgresStore:
         """Bring the schema and its tables up to this version."""
         async with self.transaction() as connection:
             await connection.execute(text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": LOCK})
-            await connection.execute(text(f'CREATE SCHEMA IF NOT EXISTS "{self._schema}"'))
+            if await connection.scalar(text("SELECT to_regnamespace(:name)"), {"name": f'"{self._schema}"'}) is None:
+                await connection.execute(text(f'CREATE SCHEMA "{self._schema}"'))
             await connection.run_sync(migrate)
         await self._forget()  # the next connection makes its staging tables like these
 

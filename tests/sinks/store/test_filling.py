@@ -24,7 +24,7 @@ from turngate.schemas.codec import Codec
 from turngate.schemas.inputs import MessageDeleted
 from turngate.sinks.store.batch import Audiences, Batch, Moved
 from turngate.sinks.store.connecting import postgres_engine
-from turngate.sinks.store.errors import StoreUnavailable
+from turngate.sinks.store.errors import StoreUnavailable, words
 from turngate.sinks.store.migrating import VERSION_TABLE
 from turngate.sinks.store.postgres import PostgresStore
 from turngate.sinks.store.sqlite import SqliteStore, sqlite_engine
@@ -265,3 +265,14 @@ async def test_a_workers_record_that_cannot_be_read_stops_it_and_anybody_elses_d
         assert list(batch.tables) == []
         with pytest.raises(LogError, match=r"outbound\[0\]: a record at 0 cannot be read"):
             batch.add(Message("outbound", 0, 0, AT, b"acme", b"\xc3\x01 garbage"))
+
+
+def test_what_a_database_says_of_a_value_is_not_repeated(postgres: str) -> None:
+    with psycopg.connect(postgres, autocommit=True) as connection:
+        with pytest.raises(psycopg.Error) as refused:
+            connection.execute("SELECT CAST('a secret' AS bigint)")
+        assert "a secret" in str(refused.value)
+        assert words(refused.value) == "a value was refused (SQLSTATE 22P02)"
+        with pytest.raises(psycopg.Error) as missing:
+            connection.execute("SELECT * FROM nowhere")
+        assert words(missing.value) == 'relation "nowhere" does not exist'
