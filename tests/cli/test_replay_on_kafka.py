@@ -76,7 +76,13 @@ def test_what_a_worker_decided_is_decided_again(
 
     assert turngate("send", written(tmp_path / "more", POLICY), *both).exit_code == 0
     assert turngate("replay", *both, "--partition", partition).stdout == whole.stdout  # nobody has applied it
+    chained = turngate("audit", "verify", *both)  # as the worker wrote it, over its end and another one's beginning
+    assert (chained.exit_code, chained.stderr) == (0, "")
+    assert "; 0 chains broken" in chained.stdout
+    assert turngate("audit", "verify", "--exported", tmp_path / "x").stdout == chained.stdout
     forged(own_broker.bootstrap, int(partition))
+    broken = turngate("audit", "verify", *both)
+    assert (broken.exit_code, f"turn-verdicts[{partition}]@" in broken.stdout) == (1, True)
     result = turngate("replay", *both, "--partition", partition, "--json")
     assert result.exit_code == 1
     difference, summary = map(json.loads, result.stdout.splitlines())
