@@ -54,9 +54,9 @@ class Returned:
         return next((ref for ref, values in reversed(results.items()) if any(map(good, values))), None)
 
 
-def action_id(acting: Acting, operation: str, arguments: Mapping[str, Any]) -> str:
+def action_id(acting: Acting, operation: str, arguments: Mapping[str, Any], attempt: int) -> str:
     """The id of a call's own turn: the same call of the same turn has the same, also after a restart (R-DLV-2)."""
-    asked = [acting.room, acting.turn, acting.call, operation, said(arguments)]
+    asked = [acting.room, acting.turn, acting.call, operation, said(arguments), str(attempt)]
     return f"action-{digest(asked)[:40]}"
 
 

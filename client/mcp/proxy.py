@@ -39,8 +39,8 @@ ASKED, NOT_ASKED = "The person is asked.", "The person is not asked: it is not p
 #: Under this name of a result's `_meta` stands its ref, for the runtime.
 REF = "turngate/ref"
 
-#: Actions that are remembered, so that the same call again is the same draft.
-_DRAFTS = 1_000
+#: Drafts that are remembered, so that the same call again is the same one; and how often one call is drafted.
+_DRAFTS, _ATTEMPTS = 1_000, 10
 
 
 class Tools(Protocol):
@@ -105,9 +105,7 @@ class Proxy:
         if not await self._tools.has(tool):
             return NOT_MADE  # a claim on what cannot be done would stay for ever
         operation = f"{self._server}.{tool}"
-        turn = action_id(acting, operation, arguments)
-        draft = self._draft(turn, acting, operation, arguments, terms)
-        decided = None if draft is None else await self._asking.decided(draft)
+        turn, decided = await self._decided(acting, operation, arguments, terms)
         if not _passes(decided):
             log.info("%s of %s: %s", turn, operation, "not decided" if decided is None else decided.verdict)
             return WAITS if decided is not None and decided.verdict in (Verdict.ASK, Verdict.HOLD) else NOT_MADE
@@ -118,13 +116,32 @@ class Proxy:
             await self._asking.sent(turn, acting.room)  # an error does not tell that nothing was done: uncertain
         return _Made(turn, result)
 
+    async def _decided(
+        self, acting: Acting, operation: str, arguments: Mapping[str, Any], terms: ServerTerms
+    ) -> tuple[str, TurnDecided | None]:
+        """The turn that a call has to itself, and its decision.
+
+        A call that was refused is asked for again, as another turn, once there is more for it to rest on; never one of
+        which it is not known that it was refused.
+        """
+        for attempt in range(_ATTEMPTS):
+            turn = action_id(acting, operation, arguments, attempt)
+            draft = self._draft(turn, acting, operation, arguments, terms)
+            known = self._drafts.setdefault(turn, draft) if draft is not None else self._drafts.get(turn)
+            if len(self._drafts) > _DRAFTS:
+                self._drafts.popitem(last=False)
+            decided = None if known is None else await self._asking.decided(known)
+            refused = decided is not None and decided.verdict is Verdict.DROP
+            if not refused or draft is None or known is None or draft.model_copy(update={"at": known.at}) == known:
+                break
+        return turn, decided
+
     def _draft(
         self, turn: str, acting: Acting, operation: str, arguments: Mapping[str, Any], terms: ServerTerms
     ) -> TurnDrafted | None:
-        """The draft of a call, the same for the same call; None where nobody says what the model saw."""
-        known = self._drafts.get(turn)
-        if known is not None or acting.exposed is None:
-            return known
+        """The draft of a call as it would be now; None where nobody says what the model saw."""
+        if acting.exposed is None:
+            return None
         try:
             draft: TurnDrafted = self._asking.record(
                 TurnDrafted,
@@ -137,9 +154,6 @@ class Proxy:
             )
         except ValidationError:
             return None
-        self._drafts[turn] = draft
-        if len(self._drafts) > _DRAFTS:
-            self._drafts.popitem(last=False)
         return draft
 
     async def _recorded(

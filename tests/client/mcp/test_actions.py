@@ -47,6 +47,19 @@ async def test_a_value_that_nobody_has_read_is_the_models_own_and_is_not_written
     assert (desk.calls, await desk.deliveries()) == (["read"], [])
 
 
+async def test_what_was_refused_is_asked_for_again_once_there_is_more_to_rest_on(desk: Desk) -> None:
+    """And not before: the same draft has the same answer."""
+    for _ in range(3):
+        assert text_of(await desk.call("refund", **ORDER)) == NOT_MADE
+    assert len(await desk.on("turn-drafts")) == 1
+    await desk.call("read", invoice="INV-7")
+    assert not (await desk.call("refund", **ORDER)).is_error
+    assert text_of(await desk.call("refund", **ORDER)) == BEGUN
+    await desk.call("read", invoice="INV-7")
+    assert text_of(await desk.call("refund", **ORDER)) == BEGUN
+    assert (desk.calls.count("refund"), len(await desk.on("turn-drafts"))) == (1, 2)
+
+
 async def test_the_same_call_of_the_same_turn_is_made_once_however_often_and_at_once(desk: Desk) -> None:
     """A runtime that means another one gives it a name of its own."""
     await desk.call("read", invoice="INV-7")
