@@ -41,12 +41,15 @@ class Asking:
     async def put(self, record: Record, token: Token, patience: float) -> Asked | None:
         """Append a request, if it is not on the log yet; None where the log had not shown it after `patience` seconds.
 
-        It is on the log when this returns. Raises `Problem` where its id is taken by other content, and where the log
-        cannot be written: it may be there all the same, so the same request is to be sent again.
+        It is on the log when this returns. Raises `Problem` where its id is taken by other content, where it names what
+        is another agent's, and where the log cannot be written: it may be there all the same, so the same request is to
+        be sent again.
         """
         key, own = asked(record), content(record)
         if key is None:
             raise ValueError(f"{type(record).__name__} has no id")
+        if not self.book.permits(record):
+            raise Problem(HTTPStatus.CONFLICT, "the turn or the context request that this names is another agent's")
         known = self.book.get(key)
         if known is not None and known.content != own and isinstance(record, MembershipPage):
             await self.append(record)  # a listing with two pages of one number is spoilt (R-ROOM-2)

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeVar
 
 from turngate.gateway.identity import Key, answers, asked, content
+from turngate.gateway.owners import Owners
 from turngate.processors.approvals import action_fingerprint, turn_fingerprint
 from turngate.schemas.inputs import AccountProven, ActionApproved, ContextRequested, Record
 from turngate.schemas.outputs import ContextDecided, TurnAuthorized, TurnDecided, Verdict
@@ -77,6 +78,7 @@ class Book:
         self._most = most
         self._clock = clock
         self._entries: OrderedDict[Key, Entry] = OrderedDict()
+        self._owners = Owners(keep, most, clock)
         self._let_out: OrderedDict[tuple[str, str], tuple[float, LetOut]] = OrderedDict()
 
     def __len__(self) -> int:
@@ -92,8 +94,13 @@ class Book:
         found = self._let_out.get((tenant, turn))
         return None if found is None else found[1]
 
+    def permits(self, record: Record) -> bool:
+        """Whether a request names no turn, and no context request, of another agent."""
+        return self._owners.permit(record)
+
     def learn(self, record: Record) -> None:
         """Take notice of a record that is on the log; again, it changes nothing."""
+        self._owners.learn(record)
         if isinstance(record, TurnAuthorized):
             self._let_out.setdefault((record.tenant, record.turn), (self._clock(), _let_out(record)))
         elif (key := asked(record)) is not None:
