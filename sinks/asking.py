@@ -120,7 +120,8 @@ class Asking:
         place = Place(offered.agent, offered.room)
         of = _About(None, (f"{REVISION}{offered.revision}",), sendable_until(offered.at, offered.expires_at))
         against = partial(self._against, key.tenant, place, of, partial(_alone, None))
-        await self._delivery.send(Errand(key, place, said, of.until, None, True, False, against), read_at)
+        errand = Errand(key, place, said, of.until, None, lists=True, shared=False, against=against)
+        await self._delivery.send(errand, read_at)
 
     async def _ask(
         self, draft: TurnDrafted, decided: TurnDecided, place: Place, until: int, look: Look, read_at: int
@@ -132,7 +133,7 @@ class Asking:
             log.warning("turn %s: it cannot be shown as a whole, so nobody is asked", decided.turn)
             return True
         against = partial(self._against, key.tenant, place, _About(decided, decided.provenance, until), look)
-        errand = Errand(key, place, said, until, decided.decision, True, True, against)
+        errand = Errand(key, place, said, until, decided.decision, lists=True, shared=True, against=against)
         claim = await self._delivery.send(errand, read_at)
         return claim.state not in _ELSEWHERE
 

@@ -134,10 +134,12 @@ class Delivery:
 
     async def _attempt(self, errand: Errand, owner: str, read_at: int) -> Claim | float:
         """One try: the claim as it then stands, or after how many seconds there is to be another."""
-        if errand.lists:
-            await self._journal.reach_end(errand.key.tenant)  # what accounts have become since they were asked about
-        listed = await self._listed(errand, read_at) if errand.lists else None
-        if not await self._all_known(errand):
+        listed = None
+        known = await self._all_known(errand)  # also what accounts have become since they were asked about
+        if known and errand.lists:
+            listed = await self._listed(errand, read_at)
+            known = await self._all_known(errand)
+        if not known:
             if self._clock() < errand.until:
                 return self._patience.retry
             return await self._end(errand, owner, State.WITHHELD, (Reason(code=Code.BARRIER_LATE),))

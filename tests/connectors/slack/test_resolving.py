@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -101,6 +103,30 @@ async def test_a_list_that_turns_out_to_be_long_is_not_read_to_its_end_for_a_few
     assert len(slack.called("users.list")) == SHORT
     assert len(slack.called("users.info")) == 4  # once more for each, but that two of these were on its first pages
     assert PAGE * SHORT >= 2_000  # as docs/slack.md says
+
+
+@pytest.mark.parametrize(
+    ("members_there", "accounts", "first"),
+    [
+        (10, 100, {"conversations.info": 2, "conversations.members": 1, "users.list": 1}),
+        (10, 2_500, {"conversations.info": 2, "conversations.members": 1, "users.list": 2, "users.info": 9}),
+        (1_000, 2_500, {"conversations.info": 2, "conversations.members": 2, "users.list": 3}),
+    ],
+)
+async def test_what_a_listing_costs(  # as docs/slack.md says
+    slack: Slack, home: Installation, acme: Workspace, api: SlackApi, members_there: int, accounts: int, first: Any
+) -> None:
+    users = [f"W{n:05d}" for n in range(accounts)]
+    for user in users:
+        acme.user(user)
+    slack.channel("C1", acme, ["UBOT", *users[-members_there + 1 :]])
+    people = People(api)
+    assert len(members(await listing_of(api, home, people=people))) == members_there
+    assert Counter(call.method for call in slack.calls) == first
+    slack.calls.clear()
+    await listing_of(api, home, people=people)
+    again = {method: calls for method, calls in first.items() if method.startswith("conversations")}
+    assert Counter(call.method for call in slack.calls) == again
 
 
 class Organisation:
