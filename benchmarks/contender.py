@@ -208,7 +208,7 @@ class Loop:
         picked = [decided[(self._answered + i) % len(decided)] for i in range(count)]
         self._answered += count
         outputs = [out for one in picked for out in one.outputs]
-        entries = [*self._sample.clock, *(entry for one in picked for entry in one.entries)]
+        entries = [*self._sample.once, *(entry for one in picked for entry in one.entries)]
         commit = Commit([*outputs, self._sample.applied], entries, dict(self._positions[number]), Engine.version)
         await self._writers[number].write(commit)
         self._done += count

@@ -18,6 +18,8 @@ Entry = tuple[bytes, bytes | None]
 
 #: Decisions that a sample holds: enough to have delivered and dropped ones in their usual shares.
 DECISIONS = 100
+#: Entries that a stretch has once, however many decisions it holds: the clock, and the end of each tenant's chain.
+_ONCE = (b'["clock"', b'["heads"')
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,10 +33,10 @@ class Decided:
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """Some decisions, and what every stretch adds to its own: the entries of the clock, and its record."""
+    """Some decisions, and what every stretch adds to its own: the entries that it has once, and its record."""
 
     decided: list[Decided]
-    clock: list[Entry]
+    once: list[Entry]
     applied: Outgoing
 
 
@@ -53,10 +55,10 @@ def sample(world: World, sources: int) -> Sample:
         message = Message(DRAFTS, 0, number, draft.at, draft.tenant.encode(), codec.encode(draft))
         commit = fold.apply(Stretch(dict(fold.positions), {**fold.positions, DRAFTS: number + 1}, [message]))
         outputs = [out for out in commit.outputs if out.topic != APPLIED]
-        entries = [entry for entry in commit.entries if not entry[0].startswith(b'["clock"')]
+        entries = [entry for entry in commit.entries if not entry[0].startswith(_ONCE)]
         decided.append(Decided(recorded.emitted, outputs, entries))
-    clock = [entry for entry in commit.entries if entry[0].startswith(b'["clock"')]
-    return Sample(decided, clock, commit.outputs[-1])
+    once = [entry for entry in commit.entries if entry[0].startswith(_ONCE)]
+    return Sample(decided, once, commit.outputs[-1])
 
 
 class _Recorded:
@@ -90,7 +92,7 @@ class Constant:
     def __init__(self, sample: Sample) -> None:
         self.now = 0
         self._next = itertools.cycle(sample.decided)
-        self._clock = sample.clock
+        self._once = sample.once
         self._entries: list[Entry] = []
 
     def hold_ms(self) -> int:
@@ -113,6 +115,6 @@ class Constant:
         return []
 
     def take_changes(self) -> list[Entry]:
-        """The entries of the decisions since this was last asked, and those of the clock."""
-        taken, self._entries = [*self._clock, *self._entries], []
+        """The entries of the decisions since this was last asked, and those that a stretch has once."""
+        taken, self._entries = [*self._once, *self._entries], []
         return taken

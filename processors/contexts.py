@@ -70,7 +70,7 @@ def answer(ledger: Ledger, record: ContextRequested, to: Destination | None) -> 
     permitted: list[Permitted] = []
     withheld: list[Withheld] = []
     for ref in dict.fromkeys(record.candidates):
-        judged = ledger.compared[ref] = judge(ledger, ref, hearer)
+        judged = judge(ledger, ref, hearer)
         if judged.codes:
             withheld.append(Withheld(ref=ref, reasons=tuple(reasons(ref, judged, None))))
         else:

@@ -83,12 +83,11 @@ class Ledger:
         self.exposure: dict[str, Any] = {}
         #: The same of refs: what was found of each, by ref and agent. None while sources may change.
         self.found: dict[tuple[str, str], Any] | None = None
-        #: What a decision's trace is made of: the room as it was last looked up, who was to hear, what each ref came
-        #: to, and which revisions the turn wrote itself.
+        #: What a decision's trace is made of: the room as it was last looked up, who was to hear, and of each ref that
+        #: was compared its leaves and what it came to.
         self.stood: Any = None
         self.hearer: Any = None
-        self.compared: dict[str, Any] = {}
-        self.exempt: Any = None
+        self.compared: dict[str, tuple[tuple[str, ...], Any]] = {}
 
     def emit(self, record: Record) -> None:
         """Add an output record."""

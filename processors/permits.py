@@ -96,17 +96,26 @@ PERMITTED = Judged()
 
 
 def judge(ledger: Ledger, ref: str, to: Destination, exempt: Exempt = NOTHING_EXEMPT) -> Judged:
-    """Whether the destination may hear a ref: every one of its leaves must be permitted (R-AUD-3)."""
+    """Whether the destination may hear a ref: every one of its leaves must be permitted (R-AUD-3).
+
+    What was compared, and what came of it, is kept for the trace.
+    """
     found = source(ledger, ref, to.agent, exempt)
     if found is None:
-        return Judged((absent(ledger, ref, to.agent),))
-    if found.codes or found.restrictions or found.over or not found.leaves:
-        return _judge(ledger, found, to)
-    known, asker = ledger.caches.codes, _asker(to)
-    for key in found.leaves:
-        if known.get((key, asker)) is not _NOTHING:
-            return _judge(ledger, found, to)
-    return PERMITTED
+        nothing = Judged((absent(ledger, ref, to.agent),))
+        ledger.compared[ref] = (), nothing
+        return nothing
+    judged: Judged | None = None
+    if not (found.codes or found.restrictions or found.over) and found.leaves:
+        known, asker = ledger.caches.codes, _asker(to)
+        for key in found.leaves:
+            if known.get((key, asker)) is not _NOTHING:
+                break
+        else:
+            judged = PERMITTED
+    judged = judged or _judge(ledger, found, to)
+    ledger.compared[ref] = found.leaves, judged
+    return judged
 
 
 def _judge(ledger: Ledger, found: Source, to: Destination) -> Judged:

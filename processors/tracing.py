@@ -12,7 +12,6 @@ from turngate.processors.bounds import Standing
 from turngate.processors.ledger import Ledger
 from turngate.processors.permits import PERMITTED, Destination, Judged, reasons
 from turngate.processors.rows import Head
-from turngate.processors.sources import NOTHING_EXEMPT, source
 from turngate.schemas.canonical import canonical, digest
 from turngate.schemas.digests import Ready, authorized_digest, decided_digest, trace_digest
 from turngate.schemas.inputs import ContextRequested, ToolReturned, TurnDrafted
@@ -58,7 +57,7 @@ def trace_turn(ledger: Ledger, draft: TurnDrafted, decided: TurnDecided, authori
 
 def trace_context(ledger: Ledger, record: ContextRequested, decided: ContextDecided, content: str) -> None:
     """Emit the trace of what was answered to a context request; `content` is the request's digest."""
-    judged = [ledger.compared[p.ref] for p in decided.permitted]
+    judged: list[Judged] = [ledger.compared[p.ref][1] for p in decided.permitted]
     _emit(
         ledger,
         _positions(ledger.as_of()),
@@ -115,7 +114,7 @@ def _emit(
     stood: Standing | None = ledger.stood
     bounds = None if stood is None else stood.bounds
     listing = None if stood is None else stood.listing
-    refs, forms, unlisted = _refs(ledger, agent, trigger)
+    refs, forms, unlisted = _refs(ledger, trigger)
     before = ledger.tables.heads.get(ledger.key)
     traced = DecisionTraced(
         tenant=ledger.tenant,
@@ -154,19 +153,16 @@ def _positions(as_of: tuple[Position, ...]) -> Ready:
     return {"as_of": orjson.Fragment(canonical(listed))} if listed else {}
 
 
-def _refs(ledger: Ledger, agent: str, trigger: str | None) -> tuple[tuple[TracedRef, ...], list[orjson.Fragment], int]:
+def _refs(ledger: Ledger, trigger: str | None) -> tuple[tuple[TracedRef, ...], list[orjson.Fragment], int]:
     """What was compared, the same as JSON, and how many more refs that were; the refused ones come first then."""
-    compared: list[tuple[str, Judged]] = list(ledger.compared.items())
+    compared: list[tuple[str, tuple[tuple[str, ...], Judged]]] = list(ledger.compared.items())
     unlisted = max(len(compared) - MOST_REFS, 0)
     if unlisted:
-        compared = sorted(compared, key=lambda one: not one[1].codes)[:MOST_REFS]
+        compared = sorted(compared, key=lambda one: not one[1][1].codes)[:MOST_REFS]
     known, room = ledger.caches.traced, _Room()
-    exempt = NOTHING_EXEMPT if ledger.exempt is None else ledger.exempt
     refs: list[TracedRef] = []
     forms: list[orjson.Fragment] = []
-    for ref, judged in compared:
-        found = source(ledger, ref, agent, exempt)
-        leaves = () if found is None else found.leaves
+    for ref, (leaves, judged) in compared:
         plain = judged is PERMITTED and room.take(len(leaves))
         made = known.get((ref, leaves)) if plain else None
         if made is None:

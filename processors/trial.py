@@ -95,11 +95,11 @@ def attempt(
 
 
 def _audience(ledger: Ledger, draft: TurnDrafted, refs: list[str], to: Destination, tried: Tried) -> None:
-    exempt = ledger.exempt = _exempt(ledger, draft)
+    exempt = _exempt(ledger, draft)
     grants: set[str] = set()
     proofs: set[str] = set()
     for ref in refs:
-        judged = ledger.compared[ref] = judge(ledger, ref, to, exempt)
+        judged = judge(ledger, ref, to, exempt)
         if judged is PERMITTED:
             continue
         tried.reasons += reasons(ref, judged, draft.trigger)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections.abc import Callable
 from typing import Any
 
 import orjson
@@ -13,15 +14,16 @@ _ASTRAL = re.compile("[\U00010000-\U0010ffff]")
 _FORM = orjson.OPT_SORT_KEYS | orjson.OPT_STRICT_INTEGER
 
 
-def canonical(value: Any) -> bytes:
+def canonical(value: Any, made_of: Callable[[Any], Any] | None = None) -> bytes:
     """The canonical JSON (RFC 8785) of text, booleans, null, whole numbers below 2**53, lists and mappings of these.
 
-    Raises `ValueError` for anything else but floats, which no record has. orjson writes exactly this form, but for the
+    Raises `ValueError` for anything else but floats, which no record has; `made_of` says what something else is made of
+    instead, raising `TypeError` where it does not know. orjson writes exactly this form, but for the
     order of keys beyond the basic plane, which RFC 8785 sorts by UTF-16 units; a text with such characters goes to the
     slow library.
     """
     try:
-        written = orjson.dumps(value, option=_FORM)
+        written = orjson.dumps(value, made_of, _FORM)
     except orjson.JSONEncodeError as error:
         raise ValueError(str(error)) from error
     if not written.isascii() and _ASTRAL.search(written.decode()):

@@ -10,11 +10,11 @@ from typing import Any, Protocol
 import fastavro
 from fastavro.schema import fingerprint, to_parsing_canonical_form
 
-from turngate.schemas.avro_schema import versions
+from turngate.schemas.avro_schema import versions, wire_schema
 from turngate.schemas.catalog import RECORDS
 from turngate.schemas.inputs import Record
-from turngate.schemas.outputs import DecisionTraced, TracedRef, TurnAuthorized
-from turngate.schemas.shapes import NAMESPACE, Audience, Shape
+from turngate.schemas.pieces import PIECES, Pieces
+from turngate.schemas.shapes import NAMESPACE, Audience
 
 #: Avro single-object encoding: two magic bytes, then the little-endian CRC-64-AVRO fingerprint of the writer's schema.
 SINGLE_OBJECT = b"\xc3\x01"
@@ -51,15 +51,6 @@ class _Schema:
     newest: bool
 
 
-def wire_schema(schema: Any) -> Any:
-    """A schema as it is used here: without `timestamp-millis`, so that times stay the integers they are on the wire."""
-    if isinstance(schema, dict):
-        return {k: wire_schema(v) for k, v in schema.items() if k not in ("logicalType", "doc")}
-    if isinstance(schema, list):
-        return [wire_schema(x) for x in schema]
-    return schema
-
-
 def crc64(schema: Any) -> bytes:
     """The CRC-64-AVRO fingerprint of a schema as it stands in single-object encoding."""
     return bytes.fromhex(fingerprint(to_parsing_canonical_form(schema), "CRC-64-AVRO"))  # its hex is little-endian
@@ -79,35 +70,11 @@ def _known() -> tuple[dict[str, Any], dict[str, bytes], dict[bytes, _Schema]]:
 
 _NEWEST, _PREFIX, _BY_FINGERPRINT = _known()
 
-#: Fields that are large and the same in many records: whom a turn was let out to, and each of the refs compared.
+#: The one field that is large and the same in many records, and the schemas of what stands before and after it.
 _SHARED = "destination"
-_REFS = "refs"
-#: Bytes of encoded destinations that are kept; one of 500 readers takes some 10 KB, one of 50,000 a megabyte.
+_BEFORE, _OWN, _AFTER = (piece.schema for piece in PIECES["TurnAuthorized"])
+#: Bytes of destinations as they were read that are kept.
 _MOST_SHARED = 16_000_000
-#: Encoded refs that are kept; the engine has as many at hand for its traces.
-_MOST_REFS = 5_000
-#: What ends an array.
-_END = b"\x00"
-
-
-def _parts(name: str, field: str) -> tuple[Any, Any, Any]:
-    """Schemas of what stands before a field, of the field (of an array, of its items), and of what stands after it.
-
-    A record in Avro is its fields one after the other, so the three together are the whole.
-    """
-    schema = wire_schema(versions(name)[-1])
-    fields = schema["fields"]
-    at = [f["name"] for f in fields].index(field)
-    known: dict[str, Any] = {}
-    before = fastavro.parse_schema({**schema, "name": f"{name}Before", "fields": fields[:at]}, named_schemas=known)
-    kind = fields[at]["type"]
-    own = fastavro.parse_schema({"namespace": NAMESPACE, **kind.get("items", kind)}, named_schemas=known)
-    after = fastavro.parse_schema({**schema, "name": f"{name}After", "fields": fields[at + 1 :]}, named_schemas=known)
-    return before, own, after
-
-
-_BEFORE, _OWN, _AFTER = _parts("TurnAuthorized", _SHARED)
-_BEFORE_REFS, _REF, _AFTER_REFS = _parts("DecisionTraced", _REFS)
 
 
 def writer_schema(name: str, schema: Any) -> Any:
@@ -120,12 +87,6 @@ def writer_schema(name: str, schema: Any) -> Any:
     return _NEWEST[name] if SINGLE_OBJECT + crc64(schema) == _PREFIX[name] else parsed
 
 
-def _bytes(shape: Shape, schema: Any) -> bytes:
-    out = io.BytesIO()
-    fastavro.schemaless_writer(out, schema, shape.model_dump(by_alias=True), disable_tuple_notation=True)
-    return out.getvalue()
-
-
 class Codec:
     """Encodes and decodes every record of the contract.
 
@@ -135,56 +96,18 @@ class Codec:
 
     def __init__(self, registry: SchemaIds | None = None) -> None:
         self._registry = registry
-        self._shared: dict[int, tuple[Audience, bytes]] = {}
-        self._shared_bytes = 0
-        self._traced: dict[int, tuple[TracedRef, bytes]] = {}
+        self._pieces = Pieces()
         self._read: dict[tuple[str, str, str], tuple[Audience, bytes]] = {}
         self._read_bytes = 0
 
     def encode(self, record: Record) -> bytes:
         """The bytes of a record."""
-        if isinstance(record, TurnAuthorized):
-            return self._apart(record, _SHARED, _BEFORE, self._destination(record.destination), _AFTER)
-        if isinstance(record, DecisionTraced):
-            return self._apart(record, _REFS, _BEFORE_REFS, self._refs(record.refs), _AFTER_REFS)
-        return self.encode_fields(type(record).__name__, record.model_dump(by_alias=True))
-
-    def _apart(self, record: Record, field: str, before: Any, encoded: bytes, after: Any) -> bytes:
-        """The same bytes as for any record, with one field's that are at hand."""
+        name = type(record).__name__
+        if name not in PIECES:
+            return self.encode_fields(name, record.model_dump(by_alias=True))
         out = io.BytesIO()
-        out.write(self._prefix(type(record).__name__))
-        fields = record.model_dump(by_alias=True, exclude={field})
-        fastavro.schemaless_writer(out, before, fields, disable_tuple_notation=True)
-        out.write(encoded)
-        fastavro.schemaless_writer(out, after, fields, disable_tuple_notation=True)
-        return out.getvalue()
-
-    def _destination(self, audience: Audience) -> bytes:
-        known = self._shared.get(id(audience))  # which stays its own, since the audience is held here too
-        if known is None:
-            if self._shared_bytes > _MOST_SHARED:
-                self._shared.clear()
-                self._shared_bytes = 0
-            known = self._shared[id(audience)] = (audience, _bytes(audience, _OWN))
-            self._shared_bytes += len(known[1])
-        return known[1]
-
-    def _refs(self, refs: tuple[TracedRef, ...]) -> bytes:
-        """An array as Avro has it: how many items, these, and that there are no more."""
-        if not refs:
-            return _END
-        if len(self._traced) > _MOST_REFS:
-            self._traced.clear()
-        out = io.BytesIO()
-        fastavro.schemaless_writer(out, "long", len(refs))
-        for ref in refs:
-            known = self._traced.get(id(ref))  # as above
-            if known is None:
-                known = ref, _bytes(ref, _REF)
-                if ref.permitted:  # the others are made anew for each trace
-                    self._traced[id(ref)] = known
-            out.write(known[1])
-        out.write(_END)
+        out.write(self._prefix(name))
+        self._pieces.encode(out, record, name)
         return out.getvalue()
 
     def _prefix(self, name: str) -> bytes:

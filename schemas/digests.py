@@ -6,12 +6,15 @@ changes no digest of what was written before it.
 
 from __future__ import annotations
 
+import hashlib
 from typing import Any
 
-from turngate.schemas.canonical import digest
+from pydantic_core import PydanticUndefined
+
+from turngate.schemas.canonical import canonical, digest
 from turngate.schemas.inputs import Record
 from turngate.schemas.outputs import ContextDecided, DecisionTraced, TurnAuthorized, TurnDecided
-from turngate.schemas.shapes import Audience
+from turngate.schemas.shapes import Audience, Shape
 
 #: What of a `TurnAuthorized` no digest covers: a short text, or a value, could be guessed from one. Both are the
 #: draft's, whose digest is in `decision`.
@@ -54,5 +57,30 @@ def authorized_digest(record: TurnAuthorized, destination: str | None = None) ->
 
 
 def _digest(record: Record, ready: Ready, without: tuple[str, ...] = ()) -> str:
-    form = record.model_dump(mode="json", by_alias=True, exclude_defaults=True, exclude={*ready, *without})
-    return digest(form | ready)
+    form = _form(record)
+    for name in without:
+        form.pop(name, None)
+    return hashlib.sha256(canonical(form | ready, _form)).hexdigest()
+
+
+def _form(shape: Any) -> dict[str, Any]:
+    """The fields of a record, or of a shape inside one, that do not have their default."""
+    kind = type(shape)
+    defaults = _DEFAULTS.get(kind)
+    if defaults is None:
+        defaults = _DEFAULTS[kind] = _defaults(kind)
+    return {name: value for name, value in vars(shape).items() if value != defaults[name]}
+
+
+def _defaults(kind: type[Any]) -> dict[str, Any]:
+    """What each field of a record or shape is by default; of one that must be there, what equals nothing.
+
+    Raises `TypeError` for what is neither.
+    """
+    if not issubclass(kind, Shape):
+        raise TypeError(f"{kind.__name__} is no part of a record")
+    assert all(field.alias is None for field in kind.model_fields.values()), "a form names fields as the contract does"
+    return {name: PydanticUndefined if f.is_required() else f.get_default() for name, f in kind.model_fields.items()}
+
+
+_DEFAULTS: dict[type[Any], dict[str, Any]] = {}

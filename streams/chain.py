@@ -126,7 +126,10 @@ class Chains:
         of = self._of(row.tenant)
         if of.broken:
             return None
-        found = self._take(of, row)
+        try:
+            found = self._take(of, row)
+        except ValueError:
+            found = _at(row, "holds a number that no decision has")
         of.broken = found is not None
         return found
 

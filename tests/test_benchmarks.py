@@ -116,7 +116,7 @@ def test_the_constant_engine_writes_as_much_as_the_real_one() -> None:
     real = [out for one in made.decided for out in one.outputs]
     constant = [out for out in commit.outputs if out.topic != APPLIED]
     assert [(o.topic, o.value) for o in constant] == [(o.topic, o.value) for o in real]
-    assert _state_bytes(commit) == _bytes(made.clock) + sum(_bytes(one.entries) for one in made.decided)
+    assert _state_bytes(commit) == _bytes(made.once) + sum(_bytes(one.entries) for one in made.decided)
     assert sum(isinstance(codec.decode(out.value), TurnDecided) for out in constant) == len(drafts)
 
 

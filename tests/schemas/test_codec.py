@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from typing import Any
 
 import pytest
@@ -9,12 +10,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.schemas.strategies import ANY_RECORD, BY_RECORD
+from turngate.schemas import pieces
 from turngate.schemas.avro_schema import versions
 from turngate.schemas.catalog import RECORDS
 from turngate.schemas.codec import CONFLUENT, SINGLE_OBJECT, Codec, Undecodable, Unencodable, crc64, writer_schema
 from turngate.schemas.inputs import ProofRevoked, Record, Tick
-from turngate.schemas.outputs import DecisionTraced, TracedRef
-from turngate.schemas.shapes import Audience, Scope
+from turngate.schemas.outputs import DecisionTraced, TracedRef, TurnDecided
+from turngate.schemas.pieces import PIECES
+from turngate.schemas.shapes import Audience, Position, Scope
 
 NAMES = sorted(RECORDS)
 
@@ -73,25 +76,43 @@ def test_a_destination_that_was_read_before_is_the_same_as_one_that_was_not(turn
                 reused.decode(wrong)
 
 
-@pytest.mark.parametrize("name", ["TurnAuthorized", "DecisionTraced"])
-def test_a_part_that_is_encoded_once_is_the_same_for_every_record(name: str) -> None:
-    @given(st.lists(BY_RECORD[name], min_size=1, max_size=3))
-    def check(records: list[Record]) -> None:
-        codec = Codec()
-        for record in (*records, *records):
-            assert codec.encode(record) == codec.encode_fields(name, record.model_dump(by_alias=True))
-
-    check()
-
-
-def test_encoded_refs_do_not_pile_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("turngate.schemas.codec._MOST_REFS", 3)
+@pytest.mark.parametrize("name", sorted(PIECES))
+@given(data=st.data())
+def test_what_is_encoded_once_is_the_same_in_every_record(name: str, data: st.DataObject) -> None:
+    records = data.draw(st.lists(BY_RECORD[name], min_size=1, max_size=3))
     codec = Codec()
+    for record in (*records, *records):
+        assert codec.encode(record) == codec.encode_fields(name, record.model_dump(by_alias=True))
+
+
+@pytest.mark.parametrize("count", [0, 1, 63, 64, 65, 8_191, 8_192, 20_000])
+def test_lists_of_any_length_are_the_same_in_pieces(count: int) -> None:
+    place = Position(topic="ticks", partition=0, offset=7)
+    record = decided((place,) * count)
+    assert SINGLE.encode(record) == SINGLE.encode_fields("TurnDecided", record.model_dump(by_alias=True))
+
+
+def test_what_is_encoded_once_does_not_pile_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pieces, "_MOST_BYTES", 1_000)
+    kept = Codec()._pieces
     for number in range(20):
         refs = tuple(TracedRef(ref=f"message:{number}/{n}", permitted=n % 2 == 0) for n in range(3))
         traced = DecisionTraced(tenant="acme", at=0, decision="d", policy="1", destination="e", refs=refs)
-        assert codec.encode(traced) == Codec().encode(traced)
-        assert len(codec._traced) <= 5
+        kept.encode(io.BytesIO(), traced, "DecisionTraced")
+        assert len(kept._kept) <= 6
+        assert not any(isinstance(value, TracedRef) and not value.permitted for value, _ in kept._kept.values())
+
+
+def decided(as_of: tuple[Position, ...]) -> TurnDecided:
+    fields = {
+        "turn": "t",
+        "agent": "mesh",
+        "room": "slack:T1/C1",
+        "verdict": "drop",
+        "leaves_digest": "",
+        "policy": "1",
+    }
+    return TurnDecided.model_validate(fields | {"tenant": "acme", "at": 0, "decision": "d", "as_of": as_of})
 
 
 @settings(max_examples=300)

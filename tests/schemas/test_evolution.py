@@ -16,9 +16,9 @@ from hypothesis import strategies as st
 
 from tests.schemas.strategies import BY_RECORD
 from turngate.schemas import avro_schema
-from turngate.schemas.avro_schema import RESTRICTIVE, schema_of, undocumented, versions, write_changed
+from turngate.schemas.avro_schema import RESTRICTIVE, schema_of, undocumented, versions, wire_schema, write_changed
 from turngate.schemas.catalog import RECORDS
-from turngate.schemas.codec import SINGLE_OBJECT, Codec, crc64, wire_schema
+from turngate.schemas.codec import SINGLE_OBJECT, Codec, crc64
 from turngate.schemas.inputs import Record, TurnDelivered, TurnDrafted
 
 NAMES = sorted(RECORDS)

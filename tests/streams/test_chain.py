@@ -102,6 +102,7 @@ def others(value: Any) -> Iterator[Any]:
             yield next(one for one in type(value) if one is not value)
         case int():
             yield value + 1
+            yield 2**60
         case str():
             yield value + "x"
         case tuple() if value:
