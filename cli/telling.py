@@ -27,6 +27,7 @@ _VERDICTS = {
     "ask": "waits for somebody's yes",
     "drop": "refused",
 }
+_UNUSED = {"staged": "it waits for an operator", "retired": "it was replaced, forgotten or rejected"}
 _HEARD = {
     "listed": "was listed in the room",
     "workspace": "may have read it as a member of the workspace",
@@ -165,6 +166,8 @@ def audible(ref: str, found: Iterable[Audible], ended: str | None) -> Iterator[s
         yield f"  may be heard by {who(one.audience)}"
         if source.restrictions:
             yield f"  in {', '.join(source.restrictions)} alone"
+        if source.state in _UNUSED:
+            yield f"  but no draft may use it: {_UNUSED[source.state]}"
         if len(source.leaves) > 1:
             yield f"  which is what {len(source.leaves)} pieces of evidence have in common:"
         yield from (f"    {_origin(leaf)}; could be read by {who(leaf.audience)}" for leaf in source.leaves)

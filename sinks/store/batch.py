@@ -39,11 +39,27 @@ class Moved(Exception):
 
 @dataclass(slots=True)
 class Span:
-    """The offsets of one topic's partition that a batch takes in, up to, not including, `end`; the last one's time."""
+    """The offsets of one topic's partition that a batch takes in, up to, not including, `end`.
+
+    `time`: the greatest of a record; `last`: the last record, None where there is none.
+    """
 
     start: int
     end: int
     time: int = 0
+    last: Message | None = None
+
+    def row(self, place: Place) -> dict[str, Any]:
+        """What the store notes of how far it is."""
+        topic, partition = place
+        made = None if self.last is None else mark(self.last)
+        return {"topic": topic, "partition": partition, "next": self.end, "time": self.time, "mark": made}
+
+
+def mark(message: Message) -> str:
+    """What a record is like, but for its value, which an erasure may empty: its place, time, key and headers."""
+    headers = [[name, value.hex()] for name, value in message.headers]
+    return digest([message.topic, message.offset, message.timestamp, (message.key or b"").hex(), headers])
 
 
 @dataclass(slots=True)
@@ -119,7 +135,7 @@ class Batch:
         this process is older than the worker, and would lose it.
         """
         span = self.spans[(message.topic, message.partition)]
-        span.end, span.time = message.offset + 1, max(span.time, message.timestamp)
+        span.end, span.time, span.last = message.offset + 1, max(span.time, message.timestamp), message
         self.records += 1
         try:
             record = self._codec.decode(message.value)

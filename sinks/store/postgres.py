@@ -49,7 +49,8 @@ SELECT topic, partition, next FROM positions
 WHERE (topic, partition) IN (SELECT * FROM unnest(CAST(:topics AS text[]), CAST(:partitions AS int[])))
 ORDER BY topic, partition FOR UPDATE"""
 _REACH = """\
-UPDATE positions SET next = :next, time = greatest(time, :time) WHERE topic = :topic AND partition = :partition"""
+UPDATE positions SET next = :next, time = greatest(time, :time), mark = coalesce(:mark, mark)
+WHERE topic = :topic AND partition = :partition"""
 _BEGIN = """\
 INSERT INTO positions (topic, partition, next, time, missed) VALUES (:topic, :partition, :first, 0, :first)
 ON CONFLICT (topic, partition) DO UPDATE
@@ -116,9 +117,8 @@ class PostgresStore:
             for name, rows in batch.tables:
                 await _copy(connection, name, rows)
                 await connection.execute(text(_MERGE[name]))
-            for (topic, partition), span in batch.spans.items():
-                there = {"topic": topic, "partition": partition, "next": span.end, "time": span.time}
-                await connection.execute(text(_REACH), there)
+            for place, span in batch.spans.items():
+                await connection.execute(text(_REACH), span.row(place))
             for statement in batch.ends.statements():
                 await connection.execute(statement)
         self._audiences.are_there(batch.audiences)

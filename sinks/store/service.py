@@ -58,6 +58,8 @@ class StoreService:
         self._names = Names() if names is None else names
         self._at: dict[Place, int] = {}
         self._pruned = self._committed = -PRUNE_EVERY
+        #: Why this cannot go on, found where a rebalance must not be broken off.
+        self._failed: LogError | None = None
         #: Set when partitions were assigned for the first time.
         self.ready = asyncio.Event()
 
@@ -80,6 +82,8 @@ class StoreService:
             consumer.subscribe(topics, listener=_Listener(self, consumer))
             await consumer.start()
             while not stop.is_set():
+                if self._failed is not None:
+                    raise self._failed
                 await self._step(consumer)
         except KafkaConnectionError:
             raise LogError(unreachable(self._settings)) from None
@@ -100,6 +104,7 @@ class StoreService:
 
     async def _take(self, consumer: AIOKafkaConsumer, read: dict[TopicPartition, list[ConsumerRecord]]) -> None:
         batch = self._store.batch()
+        await self._count_gone(consumer, read)
         for where in consumer.assignment():
             place, end = self.place(where), await _position(consumer, where)
             start = self._at.get(place)
@@ -119,6 +124,16 @@ class StoreService:
         else:
             self._at |= {place: span.end for place, span in batch.spans.items() if place in self._at}
 
+    async def _count_gone(self, consumer: AIOKafkaConsumer, read: dict[TopicPartition, list[ConsumerRecord]]) -> None:
+        """What retention took while this process was behind: the consumer has gone on at what is there."""
+        ahead = [w for w, rs in read.items() if rs and rs[0].offset > self._at.get(self.place(w), rs[0].offset)]
+        if ahead:
+            firsts = {self.place(w): first for w, first in (await consumer.beginning_offsets(ahead)).items()}
+            gone = {place: first for place, first in firsts.items() if first > self._at.get(place, first)}
+            if gone:
+                log.error("%s: records were gone before they were read", ", ".join(f"{t}[{p}]" for t, p in gone))
+                self._at |= await self._store.begin(gone)
+
     async def _go_to(self, consumer: AIOKafkaConsumer, at: dict[Place, int]) -> None:
         """Read on from there, in what is still this process' own."""
         for where in consumer.assignment():
@@ -130,7 +145,7 @@ class StoreService:
     async def begin_at(self, consumer: AIOKafkaConsumer, assigned: Iterable[TopicPartition]) -> None:
         """Where the store is, in partitions that are this process' own from now on."""
         places = list(assigned)
-        firsts = await consumer.beginning_offsets(places)
+        firsts, ends = await consumer.beginning_offsets(places), await consumer.end_offsets(places)
         while True:
             try:
                 at = await self._store.begin({self.place(where): first for where, first in firsts.items()})
@@ -138,6 +153,13 @@ class StoreService:
             except StoreUnavailable as error:
                 log.error("%s; asked again in %g s", error, RETRY)
                 await asyncio.sleep(RETRY)
+        for where, end in ends.items():
+            if at[self.place(where)] > end:
+                self._failed = LogError(
+                    f"{where.topic}[{where.partition}] ends at {end}, and the store has read it up to "
+                    f"{at[self.place(where)]}: it is another cluster's store; name another database"
+                )
+                return
         self._at |= at
         await self._go_to(consumer, at)
         if not self.ready.is_set():

@@ -15,7 +15,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from turngate.schemas.authority import STORED
 from turngate.schemas.codec import Codec
-from turngate.sinks.store.batch import Audiences, Batch, Moved, Place
+from turngate.sinks.store.batch import Audiences, Batch, Moved, Place, mark
 from turngate.sinks.store.migrating import migrate
 from turngate.sinks.store.retention import KEPT, ended
 from turngate.sinks.store.tables import BY_MONTH, POSITIONS, TABLES
@@ -33,8 +33,9 @@ _INSERT = {
     "ON CONFLICT (tenant, digest) DO UPDATE SET until = excluded.until WHERE audiences.until < excluded.until"
 }
 _REACH = """\
-INSERT INTO positions (topic, partition, next, time, missed) VALUES (:topic, :partition, :next, :time, 0)
-ON CONFLICT (topic, partition) DO UPDATE SET next = excluded.next, time = max(positions.time, excluded.time)"""
+INSERT INTO positions (topic, partition, next, time, missed, mark) VALUES (:topic, :partition, :next, :time, 0, :mark)
+ON CONFLICT (topic, partition) DO UPDATE
+SET next = excluded.next, time = max(positions.time, excluded.time), mark = coalesce(excluded.mark, positions.mark)"""
 
 
 def beside(log: Path) -> Path:
@@ -85,7 +86,11 @@ class SqliteStore:
         self.engine.dispose()
 
     def fill(self, records: Records) -> int:
-        """Take in everything that was recorded and is not there yet; how many records that was."""
+        """Take in everything that was recorded and is not there yet; how many records that was.
+
+        Raises `LogError` where what is there was taken from another log.
+        """
+        self._same(records)
         count = 0
         for partition in range(records.partitions):
             for topic in STORED:
@@ -94,6 +99,18 @@ class SqliteStore:
                     count += took
         self._prune()
         return count
+
+    def _same(self, records: Records) -> None:
+        """Whether the last record that was taken in of each place is still the one that lies there."""
+        with self._clear_errors(), self.engine.connect() as connection:
+            known = connection.execute(
+                select(POSITIONS.c.topic, POSITIONS.c.partition, POSITIONS.c.next, POSITIONS.c.mark)
+            )
+            for topic, partition, at, found in known.all():
+                there = partition < records.partitions and records.end(topic, partition) >= at
+                last = next(records.scan(topic, partition, at - 1, at), None) if there else None
+                if not there or (last is not None and found is not None and mark(last) != found):
+                    raise LogError(f"{self._path}: is the store of another log; remove it to have it anew")
 
     def _prune(self) -> None:
         """Remove what has ended by the log's own time."""
@@ -144,9 +161,8 @@ class SqliteStore:
                 raise Moved(at)
             for name, rows in batch.tables:
                 connection.exec_driver_sql(_INSERT[name], [tuple(map(_plain, row)) for row in rows])
-            for (topic, partition), span in batch.spans.items():
-                there = {"topic": topic, "partition": partition, "next": span.end, "time": span.time}
-                connection.execute(text(_REACH), there)
+            for place, span in batch.spans.items():
+                connection.execute(text(_REACH), span.row(place))
             for statement in batch.ends.statements():
                 connection.execute(statement)
         self._audiences.are_there(batch.audiences)

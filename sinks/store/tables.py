@@ -270,7 +270,8 @@ POLICIES = Table(
     Column("log", BigInteger, nullable=False),
     PrimaryKeyConstraint("tenant", "partition", "offset", name="policies_pkey"),
 )
-#: How far each topic was taken in: the next offset, the time of the last record, and how many were gone before that.
+#: How far each topic was taken in: the next offset, the greatest time of a record, how many were gone before they were
+#: read, and what the last record was like, by which another log is told from this one.
 POSITIONS = Table(
     "positions",
     TABLES,
@@ -279,6 +280,7 @@ POSITIONS = Table(
     Column("next", BigInteger, nullable=False),
     Column("time", BigInteger, nullable=False),
     Column("missed", BigInteger, nullable=False),
+    Column("mark", Text),
     PrimaryKeyConstraint("topic", "partition", name="positions_pkey"),
 )
 

@@ -121,6 +121,7 @@ def upgrade() -> None:
         *_needed(sa.Text(), "topic"),
         *_needed(sa.Integer(), "partition"),
         *_needed(sa.BigInteger(), "next time missed"),
+        *_columns(sa.Text(), "mark"),
         sa.PrimaryKeyConstraint("topic", "partition", name="positions_pkey"),
     )
 

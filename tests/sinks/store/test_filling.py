@@ -97,6 +97,19 @@ async def test_the_migrations_come_to_the_tables_and_can_be_repeated(
             await PostgresStore(settings, CODEC, unique).__aenter__()
 
 
+def test_a_log_that_has_taken_anothers_place_is_noticed(log: LocalLog, tmp_path: Path) -> None:
+    with SqliteStore(tmp_path / "store", CODEC) as store:
+        assert store.fill(log) > 0
+        assert store.fill(log) == 0
+        for drafts, seed in ((400, 2), (10, 1)):  # as long, and shorter
+            with LocalLog() as other:
+                other.append_many(Append(i.topic, i.key, i.value, i.timestamp) for i in history(drafts, seed=seed))
+                LocalRuntime(other, CODEC, keys=TEST_KEYS).step()
+                with pytest.raises(LogError, match="is the store of another log; remove it"):
+                    store.fill(other)
+        assert store.fill(log) == 0
+
+
 async def test_two_at_once_write_everything_once(
     log: LocalLog, expected: Content, settings: PostgresSettings, unique: str
 ) -> None:

@@ -6,29 +6,39 @@ import asyncio
 import random
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import AsyncExitStack, contextmanager
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from pathlib import Path
 
+import psycopg
 import pytest
 from aiokafka import AIOKafkaProducer
+from confluent_kafka import TopicPartition
+from confluent_kafka.admin import AdminClient
+from psycopg import sql
+from psycopg.conninfo import make_conninfo
 from sqlalchemy import select
 
-from tests.kafka.cluster import ROOT, Cluster, until
+from tests.broker import quiet
+from tests.kafka.cluster import ROOT, Cluster, Sent, until
+from tests.sinks.records import authorized
 from tests.sinks.store.stores import Content, content
 from tests.streams.history import history
 from turngate.processors.keys import TEST_KEYS
 from turngate.schemas.authority import STORED
 from turngate.schemas.codec import Codec
+from turngate.sinks.delivery import now_ms
 from turngate.sinks.store.connecting import postgres_engine
+from turngate.sinks.store.postgres import PostgresStore
+from turngate.sinks.store.service import Names, StoreService
 from turngate.sinks.store.sqlite import SqliteStore
-from turngate.sinks.store.tables import POSITIONS
+from turngate.sinks.store.tables import AUTHORIZATIONS, POSITIONS
 from turngate.streams.kafka.clients import transactional_producer
 from turngate.streams.kafka.records import BrokerRecords
 from turngate.streams.kafka.settings import KafkaSettings, PostgresSettings
 from turngate.streams.local import LocalRuntime
 from turngate.streams.local_log import Append, LocalLog
-from turngate.streams.log import Message
+from turngate.streams.log import LogError, Message
 
 pytestmark = pytest.mark.kafka
 
@@ -126,3 +136,95 @@ async def _behind(cluster: Cluster, at: dict[tuple[str, int], int]) -> bool:
     read = await cluster.read(*STORED)
     ends = {(place.topic, place.partition): messages[-1].offset for place, messages in read.items() if messages}
     return any(at.get(place, 0) <= last for place, last in ends.items())
+
+
+@asynccontextmanager
+async def serving(cluster: Cluster, dsn: str, schema: str) -> AsyncIterator[asyncio.Task[None]]:
+    """A store that is filled in this process, ended without warning."""
+    async with PostgresStore(PostgresSettings(dsn), CODEC, schema) as store:
+        service = StoreService(cluster.settings, store, now_ms, Names(cluster.prefix, f"{cluster.prefix}store"))
+        running = asyncio.create_task(service.run(asyncio.Event()))
+        try:
+            yield running
+        finally:
+            running.cancel()
+            await asyncio.wait([running])
+
+
+@pytest.fixture
+async def cluster(kafka: str, unique: str) -> Cluster:
+    made = Cluster(KafkaSettings.read(kafka, environment={}), f"{unique}-", 1)
+    await made.make_topics()
+    return made
+
+
+def let_out(*turns: str) -> list[Sent]:
+    return [Sent("outbound", 0, b"acme", CODEC.encode(authorized(turn=turn))) for turn in turns]
+
+
+def turns(dsn: str, schema: str) -> list[str]:
+    with postgres_engine(PostgresSettings(dsn), schema).connect() as connection:
+        if connection.exec_driver_sql("SELECT to_regclass('authorizations')").scalar() is None:
+            return []
+        return sorted(connection.execute(select(AUTHORIZATIONS.c.turn)).scalars())
+
+
+async def test_while_the_database_lets_nobody_in_it_waits_and_then_has_everything_once(
+    cluster: Cluster, postgres: str, unique: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    dsn, named = make_conninfo(postgres, dbname=unique), sql.Identifier(unique)
+    with psycopg.connect(postgres, autocommit=True) as admin:
+        admin.execute(sql.SQL("CREATE DATABASE {}").format(named))
+        async with serving(cluster, dsn, unique) as running:
+            await cluster.send(let_out("t1"))
+
+            async def first() -> bool:
+                return turns(dsn, unique) == ["t1"]
+
+            await until(first)
+            admin.execute(sql.SQL("ALTER DATABASE {} ALLOW_CONNECTIONS false").format(named))
+            admin.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = %s", (unique,))
+            await cluster.send(let_out("t2", "t3"))
+
+            async def waits() -> bool:
+                return any("asked again in" in line for line in caplog.messages)
+
+            await until(waits)
+            admin.execute(sql.SQL("ALTER DATABASE {} ALLOW_CONNECTIONS true").format(named))
+
+            async def all_there() -> bool:
+                return turns(dsn, unique) == ["t1", "t2", "t3"]
+
+            await until(all_there)
+            assert not running.done()
+
+
+async def test_what_was_gone_before_it_was_read_is_counted_and_said(
+    cluster: Cluster, postgres: str, unique: str
+) -> None:
+    async def there(*expected: str) -> None:
+        async def all_there() -> bool:
+            return turns(postgres, unique) == list(expected)
+
+        async with serving(cluster, postgres, unique):
+            await until(all_there)
+
+    await cluster.send(let_out("t1", "t2"))
+    await there("t1", "t2")
+    await cluster.send(let_out("t3", "t4", "t5"))
+    admin = AdminClient(quiet(cluster.settings.bootstrap_servers))
+    topic = f"{cluster.prefix}outbound"
+    for gone in admin.delete_records([TopicPartition(topic, 0, 4)]).values():
+        gone.result(30)
+    await there("t1", "t2", "t5")
+    with postgres_engine(PostgresSettings(postgres), unique).connect() as connection:
+        missed = select(POSITIONS.c.missed).where(POSITIONS.c.topic == "outbound")
+        assert connection.execute(missed).scalar() == 2
+
+
+async def test_another_clusters_store_is_refused(cluster: Cluster, postgres: str, unique: str) -> None:
+    async with PostgresStore(PostgresSettings(postgres), CODEC, unique) as store:
+        await store.begin({("outbound", 0): 7})
+    async with serving(cluster, postgres, unique) as running:
+        with pytest.raises(LogError, match="it is another cluster's store; name another database"):
+            await asyncio.wait_for(running, 60)
