@@ -83,7 +83,8 @@ class Facts:
         self._told: defaultdict[tuple[str, str], deque[tuple[int, _Event]]] = defaultdict(deque)
         self._oldest: deque[tuple[int, tuple[str, str]]] = deque()
         self._erased: defaultdict[str, set[str]] = defaultdict(set)
-        self._erasing: dict[str, tuple[int, int]] = {}
+        self._erasing: defaultdict[str, dict[str, tuple[int, int]]] = defaultdict(dict)
+        self._carried_out: set[tuple[str, str]] = set()
         self._applied: dict[tuple[str, int], int] = {}
 
     def read(self, codec: Codec, message: Message) -> None:
@@ -93,7 +94,7 @@ class Facts:
             if isinstance(record, _OF[message.topic]) and message.key == record.tenant.encode():
                 self.learn(record, message.timestamp)
                 if isinstance(record, ErasureCommanded):
-                    self._erasing[record.tenant] = (message.partition, message.offset)
+                    self._erasing[record.tenant][record.command] = (message.partition, message.offset)
 
     def learn(self, record: Record, timestamp: int) -> None:
         """Take notice of a record; `timestamp` is the log's own."""
@@ -130,6 +131,7 @@ class Facts:
                     _remember(self._delivered, (record.tenant, record.turn), record.status)
             case ErasureApplied():
                 self._erased[record.tenant].update(record.refs)
+                self._carried_out.add((record.tenant, record.command))
             case StretchApplied():
                 self._reached(record.to)
             case TurnDecided():
@@ -209,8 +211,10 @@ class Facts:
 
     def erasing(self, tenant: str) -> bool:
         """Whether something is to be erased of which no worker has said yet what it reaches."""
-        partition, offset = self._erasing.get(tenant, (0, -1))
-        return self.applied(COMMANDS, partition) <= offset
+        return any(
+            (tenant, command) not in self._carried_out and self.applied(COMMANDS, partition) <= offset
+            for command, (partition, offset) in self._erasing[tenant].items()
+        )
 
     def applied(self, topic: str, partition: int) -> int:
         """The position before which everything on an input topic is known to have been applied."""

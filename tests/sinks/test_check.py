@@ -35,6 +35,7 @@ from turngate.schemas.inputs import (
     ActionApproved,
     AgentPaused,
     ApprovalWithdrawn,
+    ErasureCommanded,
     GrantCommanded,
     MembershipChanged,
     MembershipPage,
@@ -43,7 +44,7 @@ from turngate.schemas.inputs import (
     Record,
     RoomChanged,
 )
-from turngate.schemas.outputs import GrantChanged, TurnAuthorized
+from turngate.schemas.outputs import ErasureApplied, GrantChanged, StretchApplied, TurnAuthorized
 from turngate.schemas.policy import parse_policy
 from turngate.sinks.check import against
 from turngate.sinks.facts import KEPT_MS, Facts
@@ -319,3 +320,25 @@ def test_a_record_counts_on_its_own_topic_and_under_its_own_tenants_key_alone(to
     lifted = Codec().encode(made(AgentPaused, command="c2", paused=False, **PAUSED))
     known.read(Codec(), Message(topic, 0, 0, AT, key, lifted))
     assert known.paused("acme", "mesh", ROOM) is ((topic, key) != ELSEWHERE["its own"])
+
+
+def test_an_erasure_is_waited_for_until_a_worker_has_said_what_it_reaches() -> None:  # R-RET-3
+    command = made(ErasureCommanded, command="e", operator="o", memory="m")
+    done = made(ErasureApplied, command="e", refs=["revision:m@1"])
+    later = {"to": [{"topic": "operator-commands", "partition": 0, "offset": 8}], "engine": "1", "partition": 0}
+    stretch = made(StretchApplied, **later | {"tenant": "0"})
+    codec = Codec()
+
+    def told(*records: tuple[str, Record]) -> Facts:
+        found = Facts()
+        for topic, record in records:
+            found.read(codec, Message(topic, 0, 7, AT, record.tenant.encode(), codec.encode(record)))
+        return found
+
+    commanded = ("operator-commands", command)
+    assert told(commanded).erasing("acme")
+    assert not told(commanded).erasing("other")
+    assert not told(commanded, ("room-lifecycle", done)).erasing("acme")
+    assert not told(("room-lifecycle", done), commanded).erasing("acme")  # topics are read in no order
+    assert not told(commanded, ("applied", stretch)).erasing("acme")  # it was given before, and reaches nothing new
+    assert told(("applied", made(StretchApplied, **later | {"tenant": "0", "to": []})), commanded).erasing("acme")
