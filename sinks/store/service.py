@@ -50,12 +50,20 @@ class StoreService:
     """Takes what workers decide into a store. Any number of these share the partitions."""
 
     def __init__(
-        self, settings: KafkaSettings, store: PostgresStore, clock: Callable[[], int], names: Names | None = None
+        self,
+        settings: KafkaSettings,
+        store: PostgresStore,
+        clock: Callable[[], int],
+        names: Names | None = None,
+        *,
+        session: float = 10.0,
     ) -> None:
+        """Make one; `session`: seconds after which the partitions of a process that says nothing go to others."""
         self._settings = settings
         self._store = store
         self._clock = clock
         self._names = Names() if names is None else names
+        self._session_ms = int(session * 1000)
         self._at: dict[Place, int] = {}
         self._pruned = self._committed = -PRUNE_EVERY
         #: Why this cannot go on, found where a rebalance must not be broken off.
@@ -74,6 +82,8 @@ class StoreService:
             enable_auto_commit=False,
             auto_offset_reset="earliest",
             isolation_level="read_committed",
+            session_timeout_ms=self._session_ms,
+            heartbeat_interval_ms=self._session_ms // 4,
             max_partition_fetch_bytes=OUTPUT_BYTES,
             **self._settings.client_options(),
         )

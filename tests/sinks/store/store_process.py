@@ -16,7 +16,8 @@ from turngate.streams.stderr import log_to_stderr
 async def main(bootstrap: str, prefix: str, dsn: str, schema: str) -> None:
     async with PostgresStore(PostgresSettings(dsn), Codec(), schema) as store:
         names = Names(prefix, f"{prefix}store")
-        await StoreService(KafkaSettings.read(bootstrap), store, now_ms, names).run(asyncio.Event())
+        service = StoreService(KafkaSettings.read(bootstrap), store, now_ms, names, session=2)
+        await service.run(asyncio.Event())
 
 
 if __name__ == "__main__":

@@ -142,7 +142,8 @@ async def _behind(cluster: Cluster, at: dict[tuple[str, int], int]) -> bool:
 async def serving(cluster: Cluster, dsn: str, schema: str) -> AsyncIterator[asyncio.Task[None]]:
     """A store that is filled in this process, ended without warning."""
     async with PostgresStore(PostgresSettings(dsn), CODEC, schema) as store:
-        service = StoreService(cluster.settings, store, now_ms, Names(cluster.prefix, f"{cluster.prefix}store"))
+        names = Names(cluster.prefix, f"{cluster.prefix}store")
+        service = StoreService(cluster.settings, store, now_ms, names, session=2)
         running = asyncio.create_task(service.run(asyncio.Event()))
         try:
             yield running
