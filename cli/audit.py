@@ -191,7 +191,9 @@ def _signed(files: list[Path], public: Path | None) -> dict[int, dict[str, list[
 
 def _text(one: Break) -> str:
     place = "" if one.offset is None else f"@{one.offset}"
-    return f"{one.tenant}: {one.topic}[{one.partition}]{place} {one.why}"
+    # A key that somebody else wrote may be anything, and is not to move a terminal's cursor.
+    tenant = one.tenant if one.tenant.isprintable() else ascii(one.tenant)
+    return f"{tenant}: {one.topic}[{one.partition}]{place} {one.why}"
 
 
 def _tell(found: Audited) -> None:

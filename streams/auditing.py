@@ -10,7 +10,7 @@ from turngate.schemas.catalog import APPLIED
 from turngate.schemas.codec import Codec, Undecodable
 from turngate.schemas.inputs import Record
 from turngate.streams.chain import AUDIT, BOUND, Break, Chains, Link, Row
-from turngate.streams.log import Message
+from turngate.streams.log import LogError, Message
 from turngate.streams.recorded import Records, the_stretch
 
 #: The first version of the engine that traced its decisions.
@@ -73,9 +73,21 @@ def audit(
 def links(
     records: Records, codec: Codec, partition: int, start: int | None = None, after: Mapping[str, Link] | None = None
 ) -> Audited:
-    """Check the traces alone, from an offset at which the chains stood as in `after`; else all that there are."""
+    """Check the traces alone, from an offset at which the chains stood as in `after`; else all that there are.
+
+    Raises `LogError` where they cannot be read, or where retention has passed that offset.
+    """
     end = records.end(AUDIT, partition)
     first = records.first(AUDIT, partition)
+    if start is not None and first > start:
+        raise LogError(
+            f"{AUDIT}[{partition}]: the records from {start}, where the last checkpoint stands, to {first} are gone; "
+            "begin in a new directory"
+        )
+    if start is not None and end < start:
+        why = f"was signed up to {start} and ends at {end}: its end is missing"
+        gone = [Break(tenant, AUDIT, partition, None, why) for tenant in after or {}]
+        return Audited(partition, first, end, Chains(partition, after=after), gone)
     reading = _Reading(records, codec, partition)
     since = reading.since({AUDIT: first}, {AUDIT: end}) if start is None else {}
     chains = Chains(partition, since=since, after=after, bound=())

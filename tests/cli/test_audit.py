@@ -112,6 +112,35 @@ def test_a_checkpoint_goes_on_from_the_one_before(turngate: Turngate, log: Path,
     assert (made.exit_code, "names another trace" in made.stdout, list((tmp_path / "fresh").iterdir())) == (1, True, [])
 
 
+def test_no_checkpoint_is_made_of_a_log_whose_end_is_gone(
+    turngate: Turngate, log: Path, key: Path, tmp_path: Path
+) -> None:
+    shutil.copy(log, tmp_path / "before")
+    assert turngate("apply", written(tmp_path / "later", LAST), "--log", log).exit_code == 0
+    signed(turngate, log, key)
+    made = turngate("audit", "checkpoint", "--log", tmp_path / "before", "--key", key, "--out", key.parent / "kept")
+    assert (made.exit_code, "its end is missing" in made.stdout) == (1, True)
+    assert len(list((key.parent / "kept").iterdir())) == 1
+
+
+def test_checkpoints_are_made_time_after_time(log: Path, key: Path, tmp_path: Path) -> None:
+    options = ["--log", log, "--key", key, "--out", tmp_path / "kept", "--every", "100ms"]
+    with subprocess.Popen([INSTALLED, "audit", "checkpoint", *options], stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        names = [process.stdout.readline().strip() for _ in range(3)]
+        process.terminate()
+    assert sorted(str(path) for path in (tmp_path / "kept").glob("*.json"))[:3] == names
+    assert len(set(names)) == 3
+
+
+def test_a_key_that_is_no_tenants_is_found_and_moves_no_cursor(turngate: Turngate, log: Path) -> None:
+    with LocalLog(log) as there:
+        there.append("audit", b"\x1b[2J\xff", b"nothing", timestamp=AT)
+    result = turngate("audit", "verify", "--log", log)
+    assert (result.exit_code, "\x1b" in result.stdout) == (1, False)
+    assert "is no record of this topic" in result.stdout
+
+
 def test_nothing_but_what_was_signed_with_this_key_is_a_checkpoint(
     turngate: Turngate, log: Path, key: Path, tmp_path: Path
 ) -> None:
