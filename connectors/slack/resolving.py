@@ -56,8 +56,9 @@ class People:
         """These accounts, in this order. Raises `CallFailed` or `Odd`: one that is not known is never left out."""
         wanted = list(accounts)
         said = await self._said(home, wanted)
-        several = {a: m for a, m in said.items() if m.kind is MemberKind.MEMBER and m.workspaces}
-        found = said | (await self._established(home, several) if several else {})
+        full = {a: m for a, m in said.items() if m.kind is MemberKind.MEMBER}
+        elsewhere = {a: m for a, m in full.items() if namespaces(m) != (home.namespace,)}
+        found = said | (await self._established(home, elsewhere) if elsewhere else {})
         return [found[account] for account in wanted]
 
     def forget(self, accounts: Iterable[str]) -> None:
@@ -65,22 +66,24 @@ class People:
         for account in accounts:
             self._known.pop(account, None)
 
-    async def _established(self, home: Installation, several: Mapping[str, Member]) -> dict[str, Member]:
-        """Accounts of several workspaces, as full members of those where Slack says so to the workspace's own token.
+    async def _established(self, home: Installation, elsewhere: Mapping[str, Member]) -> dict[str, Member]:
+        """Accounts of other workspaces too, as full members of those where Slack says so to the workspace's own token.
 
         Whose id would claim more than that is a guest.
         """
-        full: dict[str, set[str]] = {account: set() for account in several}
-        for team in sorted({team for member in several.values() for team in namespaces(member)}):
+        full: dict[str, set[str]] = {account: set() for account in elsewhere}
+        for team in sorted({team for member in elsewhere.values() for team in namespaces(member)}):
             there = self._in(home, team)
-            if there is None or await self._of_all(there):
+            if there is None:
                 continue
-            accounts = [account for account, member in several.items() if team in namespaces(member)]
-            said = several if there is home else await self._said(there, accounts, all_of_them=False)
+            accounts = [account for account, member in elsewhere.items() if team in namespaces(member)]
+            if await self._of_all(there):  # of several workspaces it is not told which one is meant
+                accounts = [account for account in accounts if not elsewhere[account].workspaces]
+            said = elsewhere if there is home else await self._said(there, accounts, all_of_them=False)
             for account in accounts:
                 if account in said and said[account].kind is MemberKind.MEMBER:
                     full[account].add(team)
-        return {account: _as(member, full[account]) for account, member in several.items()}
+        return {account: _as(member, full[account]) for account, member in elsewhere.items()}
 
     def _in(self, home: Installation, team: str) -> Installation | None:
         """The agent's installation in another workspace of the organisation."""
@@ -90,7 +93,7 @@ class People:
         return found if found is not None and found.enterprise == home.enterprise else None
 
     async def _of_all(self, home: Installation) -> bool:
-        """Whether its token is the whole organisation's: what such a one is told does not say of which workspace."""
+        """Whether its token is the whole organisation's."""
         if home.token not in self._everywhere:
             answer, _ = await self._api.identity(home)
             self._everywhere[home.token] = answer.get("is_enterprise_install") is not False

@@ -39,8 +39,11 @@ def room_info(channel: Mapping[str, Any], conversation: str, home: Installation)
     """What a conversation is. Raises `Odd` where that is not established."""
     if channel.get("id") != conversation:
         raise Odd("other_conversation")
-    if channel.get("context_team_id") not in (None, home.team, home.enterprise):
-        raise Odd("other_workspace")
+    context = channel.get("context_team_id")
+    if context not in (None, home.team, home.enterprise):
+        inside = [team for name in _INSIDE for team in _teams(channel, name)]
+        if context not in inside or home.team not in inside:  # it is not one that both workspaces have
+            raise Odd("other_workspace")
     direct, group = (_flag(channel, name, missing=False) for name in _KINDS)
     if direct and group:
         raise Odd("kind_contradicted")

@@ -194,6 +194,20 @@ async def test_an_organisations_token_establishes_it_for_those_of_one_workspace_
     assert members(listing) == {"UBOT": "self", "UALEX": "guest", "UBO": "member"}
 
 
+@pytest.mark.parametrize(("org_wide", "without", "kind"), [
+    (False, (), "member"),
+    (False, ("T1",), "guest"),
+    (True, (), "member"),
+])  # fmt: skip
+async def test_who_is_of_another_workspace_alone_is_asked_about_there(
+    slack: Slack, api: SlackApi, org_wide: bool, without: tuple[str, ...], kind: str
+) -> None:
+    organisation = Organisation(slack, org_wide=org_wide)
+    slack.channel("C3", organisation.one, ["UBOT", "UBO"], org=["T2"])
+    listing = await listing_of(api, organisation.homes["T2"], "C3", organisation.people(api, *without))
+    assert members(listing)["UBO"] == kind
+
+
 async def test_who_becomes_a_guest_in_one_workspace_is_looked_at_anew_in_others(slack: Slack, api: SlackApi) -> None:
     organisation, log, directory = Organisation(slack), Log(), Directory()
     people = organisation.people(api)
