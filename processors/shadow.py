@@ -20,8 +20,12 @@ class Shadowing(Trying):
 
     def _whole(self, position: Position, timestamp: int, handle: Callable[[], list[Record]]) -> list[Record]:
         self.take_tried()  # of a record that failed as a whole, nothing is said
-        out = super()._whole(position, timestamp, handle)
-        return out + [self._said(tried) for tried in self.take_tried() if tried.was != tried.now]
+
+        def both() -> list[Record]:
+            out = handle()
+            return out + [self._said(tried) for tried in self.take_tried() if tried.was != tried.now]
+
+        return super()._whole(position, timestamp, both)
 
     def _said(self, tried: Tried) -> ShadowDecided:
         assert self._document is not None

@@ -167,3 +167,24 @@ def test_what_is_too_large_is_said_without_reasons() -> None:
         ShadowOutcome(verdict=ShadowVerdict.DROP),
     )
     assert one.was.passes == ()
+
+
+def test_an_error_in_saying_it_leaves_the_state_as_it_was() -> None:  # R-RUN-6
+    *before, drafted = [(CODEC.decode(i.value), i) for i in a_delivered_turn()]
+    shadowing = Shadowing.under(NOBODY, None, (), None)
+    for record, i in before:
+        shadowing.apply(record, Position(topic=i.topic, partition=0, offset=0), i.timestamp)
+    state, at = shadowing.state.digest(), Position(topic=drafted[1].topic, partition=0, offset=0)
+
+    def fits(record: Record) -> bool:
+        if isinstance(record, ShadowDecided):
+            raise OSError
+        return True
+
+    shadowing.fits = fits
+    with pytest.raises(OSError, match=r"^$"):
+        shadowing.apply(drafted[0], at, drafted[1].timestamp)
+    assert shadowing.state.digest() == state
+    shadowing.fits = lambda _: True
+    after = [r for r in shadowing.apply(drafted[0], at, drafted[1].timestamp) if isinstance(r, ShadowDecided)]
+    assert [r.was.verdict for r in after] == [ShadowVerdict.DELIVER]
