@@ -72,7 +72,7 @@ def mcp(
     from turngate.client.http import transport
     from turngate.client.mcp.gateway import Asking
     from turngate.client.mcp.proxy import Proxy
-    from turngate.client.mcp.serving import Unreachable, connected, serve_http, serve_stdio, serving
+    from turngate.client.mcp.serving import Unreachable, connected, serve_http, serve_stdio, serving, while_there
     from turngate.streams.stderr import log_to_stderr
 
     if bool(command) == (url is not None):
@@ -91,7 +91,9 @@ def mcp(
             asking = Asking(carrier, server, patience)
             proxy = Proxy(server, asking, upstream, call_unnamed=call_unnamed)
             made = serving(proxy, upstream, server, fixed)
-            await (serve_stdio(made) if listening is None else serve_http(made, listening))
+            there = await while_there(upstream, serve_stdio(made) if listening is None else serve_http(made, listening))
+        if not there:
+            raise Impossible("the MCP server has ended: start the proxy again")
 
     asyncio.run(until_stopped(run()))
 

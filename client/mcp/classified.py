@@ -66,6 +66,8 @@ class Classifier:
             raise Unclassifiable from None
         #: Whether a text that cannot be classified may hold what no model is to see.
         self._hides = any(given in self._hidden for _, _, given in self._paths)
+        #: Whether it may be about somebody's health, and is recorded as if it were (R-MEM-6).
+        self._tells_health = bool(self._health)
 
     def take(self, result: CallToolResult) -> Taken:
         """What a result comes to. Raises `Unclassifiable`."""
@@ -86,11 +88,10 @@ class Classifier:
 
     def error(self, text: str) -> Taken:
         """What an error comes to: it is a text that nobody can classify."""
-        text = text[:ERROR]
+        text = WITHHELD if self._tells_health else text[:ERROR]
         hidden = self._hides or self._default in self._hidden
-        shown = WITHHELD if hidden else text
-        field = [ValueField(name="$", value=text, class_=self._default)] if text else []
-        return Taken(fields=field, content=[TextContent(text=shown)], error=text)
+        fields = [ValueField(name="$", value=text, class_=self._default, health=self._tells_health)] if text else []
+        return Taken(fields=fields, content=[TextContent(text=WITHHELD if hidden else text)], error=text)
 
     def _text(self, text: str, taken: Taken) -> str:
         document = _json(text)
@@ -102,7 +103,7 @@ class Classifier:
     def _document(self, document: Any, taken: Taken) -> Any:
         """What is left of a document; its values are recorded."""
         if isinstance(document, dict) and [*document] == ["result"] and isinstance(document["result"], str):
-            return {"result": self._whole(document["result"], taken)}
+            return {"result": self._text(document["result"], taken)}
         return self._part(document, (), self._marks(document), (None, "$"), False, taken.fields)
 
     def _whole(self, text: str, taken: Taken) -> str:
@@ -110,8 +111,9 @@ class Classifier:
         marks = self._marks({"result": text})
         given = max(marks.classes.values(), key=lambda mark: _CLASSES.index(mark[0]), default=None)
         kind, name = given or (self._default, "$.result")
+        health = bool(marks.health) or (given is None and self._tells_health)
         if text:
-            taken.fields.append(ValueField(name=name, value=text, class_=kind, health=bool(marks.health)))
+            taken.fields.append(ValueField(name=name, value=text, class_=kind, health=health))
         return WITHHELD if kind in self._hidden or (self._hides and given is None) else text
 
     def _marks(self, document: Any) -> _Marks:

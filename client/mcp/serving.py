@@ -6,13 +6,16 @@ passed on: nothing would say what they are evidence of.
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import logging
 import os
 import socket
-from collections.abc import AsyncIterator, Mapping
+import sys
+from collections.abc import AsyncIterator, Awaitable, Mapping
 from typing import Any, Literal
 
+import anyio
 import uvicorn
 from mcp import Client, MCPError, StdioServerParameters, types
 from mcp.client.streamable_http import streamable_http_client
@@ -28,6 +31,8 @@ log = logging.getLogger("turngate.mcp")
 
 #: Seconds for which a server's answer is waited for.
 PATIENCE = 120.0
+#: Bytes of one message of a host.
+LINE = 64 << 20
 #: Pages of a server's list of tools.
 _PAGES = 100
 SHARING = "request_memory_sharing"
@@ -47,10 +52,12 @@ class _Sharing(BaseModel):
 
 
 class Upstream:
-    """The server, connected until the end of `connected`."""
+    """The server, connected until the end of `connected`. `gone`: somebody has asked for it after it had ended."""
 
     def __init__(self, client: Client) -> None:
         self._client = client
+        self.gone = asyncio.Event()
+        self._lost = False
 
     async def tools(self) -> list[types.Tool]:
         """All its tools. Raises `MCPError` where it does not say."""
@@ -70,6 +77,7 @@ class Upstream:
             return any(one.name == tool for one in await self.tools())
         except Exception as error:
             log.warning("the server does not say what tools it has (%s)", type(error).__name__)
+            self._notice(error)
             return False
 
     async def call(self, tool: str, arguments: Mapping[str, Any]) -> types.CallToolResult | None:
@@ -82,11 +90,22 @@ class Upstream:
                 tool, dict(arguments), read_timeout_seconds=PATIENCE, allow_input_required=True
             )
         except MCPError as error:
+            self._notice(error)
             return types.CallToolResult(content=[types.TextContent(text=error.message)], is_error=True)
         except Exception as error:  # the result is no result, or not as the tool's schema has it; it may quote values
             log.warning("the server's answer to %s cannot be used (%s)", tool, type(error).__name__)
             return None
         return result if isinstance(result, types.CallToolResult) else None
+
+    def _notice(self, error: Exception) -> None:
+        if isinstance(error, MCPError) and error.code == types.CONNECTION_CLOSED:
+            self._lost = True  # what is under way is still recorded
+
+    def there(self) -> None:
+        """Raises `MCPError` where it is known to have ended."""
+        if self._lost:
+            self.gone.set()
+            raise MCPError(types.CONNECTION_CLOSED, "the server has ended")
 
 
 @contextlib.asynccontextmanager
@@ -115,6 +134,7 @@ def serving(proxy: Proxy, upstream: Upstream, name: str, fixed: Acting | None) -
     """The proxy as an MCP server. `fixed`: the turn that every call is of; None: each call's `_meta` says."""
 
     async def list_tools(_: Any, __: types.PaginatedRequestParams | None) -> types.ListToolsResult:
+        upstream.there()
         try:
             tools = [_shown(tool) for tool in await upstream.tools() if tool.name != SHARING]
         except Exception as error:  # its message is the server's
@@ -124,6 +144,7 @@ def serving(proxy: Proxy, upstream: Upstream, name: str, fixed: Acting | None) -
         return types.ListToolsResult(tools=[*tools, sharing])
 
     async def call_tool(_: Any, params: types.CallToolRequestParams) -> types.CallToolResult:
+        upstream.there()
         acting = acting_of(params.meta) if fixed is None else fixed
         if acting is None:
             log.warning("a call of %s names no turn in its `_meta`, and --room none for all: it is not made", name)
@@ -153,10 +174,33 @@ def _shown(tool: types.Tool) -> types.Tool:
     return types.Tool(name=tool.name, title=tool.title, description=tool.description, input_schema=tool.input_schema)
 
 
+async def while_there(upstream: Upstream, serve: Awaitable[None]) -> bool:
+    """Serve for as long as the server is there, since whoever started the proxy can start both again; whether it is."""
+    async with anyio.create_task_group() as group:
+
+        async def watch() -> None:
+            await upstream.gone.wait()
+            group.cancel_scope.cancel()
+
+        group.start_soon(watch)
+        await serve
+        group.cancel_scope.cancel()
+    return not upstream.gone.is_set()
+
+
 async def serve_stdio(server: Server[Any]) -> None:
     """Serve one host over standard input and output, until it hangs up."""
-    async with stdio_server() as (read, write):
+    lines: Any = await _standard_input()  # all that is asked of it is its lines
+    async with stdio_server(stdin=lines) as (read, write):
         await server.run(read, write, server.create_initialization_options())
+
+
+async def _standard_input() -> AsyncIterator[str]:
+    """Its lines, without a thread that waits for one: nobody could stop that before the host says something."""
+    reader = asyncio.StreamReader(limit=LINE)
+    protocol = asyncio.StreamReaderProtocol(reader)
+    await asyncio.get_running_loop().connect_read_pipe(lambda: protocol, sys.stdin)
+    return (line.decode("utf-8", "replace") async for line in reader)
 
 
 class _Quiet(uvicorn.Server):

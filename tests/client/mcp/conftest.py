@@ -39,7 +39,10 @@ POLICY: dict[str, Any] = {
         },
     },
     "operations": {
-        **{f"shop.{name}": {"access": "read", "audience": "internal"} for name in ("read", "story", "picture", "jam")},
+        **{
+            f"shop.{name}": {"access": "read", "audience": "internal"}
+            for name in ("read", "story", "picture", "jam", "die")
+        },
         **{f"shop.{name}": {"access": "write", "audience": "internal"} for name in ("refund", "hang")},
         "market.read": {"access": "read", "audience": "internal"},
     },

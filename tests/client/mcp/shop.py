@@ -63,6 +63,13 @@ async def hang(invoice: str) -> str:
 
 
 @shop.tool()
+def die() -> str:
+    """End, in the middle of it."""
+    count("die")
+    os._exit(1)
+
+
+@shop.tool()
 def story() -> str:
     """A text."""
     count("story")

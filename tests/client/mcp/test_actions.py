@@ -207,7 +207,7 @@ async def test_what_no_record_can_hold_is_neither_written_nor_shown(desk: Desk, 
 
 async def test_only_tools_pass_and_a_memory_is_shared_by_its_person_alone(desk: Desk) -> None:
     names = [tool.name for tool in (await desk.host.list_tools()).tools]
-    assert sorted(names) == ["hang", "jam", "picture", "read", "refund", "request_memory_sharing", "story"]
+    assert sorted(names) == ["die", "hang", "jam", "picture", "read", "refund", "request_memory_sharing", "story"]
     assert desk.host.server_capabilities.prompts is None
     assert desk.host.instructions is None
     write = {"write": "w1", "memory": "plan", "revision": "plan@1", "op": "create", "by": "turn", "kind": "note",

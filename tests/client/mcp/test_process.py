@@ -125,8 +125,16 @@ async def test_over_stdio_the_server_gets_none_of_its_settings_and_the_host_none
         read = await client.call_tool("read", {"invoice": "INV-7"})
         assert "key" not in shown(read)
         assert not (await client.call_tool("refund", ORDER)).is_error
+        ended = await client.call_tool("die", {})  # the proxy ends too, and its host can start both again
+        assert ended.is_error
+        with pytest.raises(MCPError):
+            await client.list_tools()
     results = [r for r in await on_log(shopped.feed, "tool-results") if isinstance(r, ToolReturned)]
-    assert [(r.room, r.turn, r.operation) for r in results] == [(ROOM, "desk", "read"), (ROOM, "desk", "refund")]
+    assert [(r.room, r.turn, r.operation) for r in results] == [
+        (ROOM, "desk", "read"),
+        (ROOM, "desk", "refund"),
+        (ROOM, "desk", "die"),
+    ]
     assert await deliveries(shopped) == ["uncertain", "sent"]
     assert "TURNGATE" not in (tmp_path / "env").read_text("utf-8")
 

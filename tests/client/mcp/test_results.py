@@ -100,6 +100,20 @@ def test_a_path_that_is_none_and_a_document_that_is_too_deep_are_not_guessed_at(
         Classifier(TERMS).take(CallToolResult(content=[], structured_content=deep))
 
 
+def test_what_may_quote_what_is_about_health_is_recorded_as_if_it_were() -> None:
+    """A text and an error; a JSON text inside a structured result is classified as any other."""
+    told = Classifier(ServerTerms(named=True, health=("$.diagnosis",)))
+    for taken in (
+        told.take(CallToolResult(content=[TextContent(text="a broken ankle")])),
+        told.error("a broken ankle"),
+    ):
+        assert [field.health for field in taken.fields] == [True]
+        assert "ankle" not in str(taken.error)
+    wrapped = {"result": json.dumps({"diagnosis": "broken ankle", "desk": "by the door"})}
+    fields = told.take(CallToolResult(content=[], structured_content=wrapped)).fields
+    assert [(f.name, f.health) for f in fields] == [("$.diagnosis", True), ("$.desk", False)]
+
+
 def test_an_embedded_resource_is_withheld() -> None:
     resource = EmbeddedResource(resource=TextResourceContents(uri="shop://key", text=ORDER["key"]))
     taken = Classifier(ServerTerms(named=True)).take(CallToolResult(content=[resource]))
