@@ -14,7 +14,7 @@ from turngate.connectors.slack.events import ACCOUNT_CHANGED, MISSED
 from turngate.connectors.slack.installations import Installations
 from turngate.connectors.slack.intake import Intake, NotTaken
 from turngate.connectors.slack.listing import Listing
-from turngate.schemas.inputs import MessageDeleted, RoomChanged
+from turngate.schemas.inputs import MembershipChanged, MessageDeleted, MessageObserved, RoomChanged
 from turngate.schemas.shapes import Member, MemberKind
 from turngate.streams.log import LogError
 
@@ -103,3 +103,24 @@ async def test_an_account_of_which_nothing_can_be_read_is_doubted_in_what_was_li
         for page in Listing(installed(acme), room, started_at, members=(Member(reader="slack:T1/UALEX"),)).pages(1):
             await taking.listed(page)
     assert [r.room for r in log.records if isinstance(r, RoomChanged)] == ["slack:T1/C1"]
+
+
+async def test_who_joins_and_what_is_said_in_an_organisations_channel_counts_in_each_of_its_rooms(
+    slack: Slack, log: Log, directory: Directory
+) -> None:
+    one, two = (slack.workspace(team, bot="UBOT", enterprise="E1") for team in ("T1", "T2"))
+    one.user("UALEX")
+    homes = [installed(one), installed(two)]
+    taking = Intake(Installations(APPS, homes), directory, log.append)
+    for home in homes:
+        for page in Listing(home, "C1", 1, members=(Member(reader="slack:T1/UALEX"),)).pages(1):
+            directory.learn(page)
+    room = slack.channel("C1", one, ["UBOT"], org=["T2"])
+    slack.join(room, "UALEX")
+    slack.say(room, "UALEX", "hello")
+    for envelope in slack.queue:
+        if envelope["team_id"] == "T2":  # and the other one is never told
+            await taking.take("A1", envelope)
+    joined = [(r.room, r.reader) for r in log.records if isinstance(r, MembershipChanged)]
+    said = [(r.room, r.author) for r in log.records if isinstance(r, MessageObserved)]
+    assert joined == said == [("slack:T2/C1", "slack:T1/UALEX"), ("slack:T1/C1", "slack:T1/UALEX")]
