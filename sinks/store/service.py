@@ -23,7 +23,7 @@ from turngate.sinks.store.errors import StoreUnavailable
 from turngate.sinks.store.postgres import PostgresStore
 from turngate.sinks.store.pruning import prune
 from turngate.streams.kafka.acl import group
-from turngate.streams.kafka.reading import unreachable
+from turngate.streams.kafka.reading import places_of, unreachable
 from turngate.streams.kafka.settings import KafkaSettings
 from turngate.streams.kafka.topics import OUTPUT_BYTES
 from turngate.streams.log import LogError, Message
@@ -74,9 +74,11 @@ class StoreService:
     async def run(self, stop: asyncio.Event) -> None:
         """Fill the store until `stop` is set.
 
-        Raises `LogError` where the broker is no use, or a worker's record cannot be read. A database that does not
-        answer is waited for.
+        Raises `LogError` where the broker is no use or lacks a topic, or a worker's record cannot be read. A database
+        that does not answer is waited for.
         """
+        topics = [self._names.prefix + topic for topic in STORED]
+        await asyncio.gather(*(places_of(self._settings, topic) for topic in topics))
         consumer = AIOKafkaConsumer(
             group_id=self._names.group,
             enable_auto_commit=False,
@@ -88,7 +90,6 @@ class StoreService:
             **self._settings.client_options(),
         )
         try:
-            topics = [self._names.prefix + topic for topic in STORED]
             consumer.subscribe(topics, listener=_Listener(self, consumer))
             await consumer.start()
             while not stop.is_set():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sqlite3
 import stat
 from collections.abc import Iterator
@@ -83,6 +84,16 @@ def test_tables_are_made_and_a_role_may_read_them(turngate: Turngate, database: 
             session.execute("RESET ROLE")
             session.execute(sql.SQL("DROP OWNED BY {}").format(sql.Identifier(role)))
             session.execute(sql.SQL("DROP ROLE {}").format(sql.Identifier(role)))
+
+
+def test_the_queries_of_the_documentation_run(turngate: Turngate, database: str) -> None:
+    assert turngate("store", "migrate", "--postgres-dsn", database).exit_code == 0
+    page = (Path(__file__).parents[2] / "docs" / "store.md").read_text("utf-8")
+    queries = re.findall(r"```sql\n(.*?)```", page, re.DOTALL)
+    assert len(queries) >= 3
+    with psycopg.connect(database) as session:
+        for query in queries:
+            assert session.execute(query).fetchall() == []
 
 
 def test_what_cannot_be_done_is_one_line_without_the_password(turngate: Turngate) -> None:

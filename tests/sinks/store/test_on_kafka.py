@@ -229,3 +229,10 @@ async def test_another_clusters_store_is_refused(cluster: Cluster, postgres: str
     async with serving(cluster, postgres, unique) as running:
         with pytest.raises(LogError, match="it is another cluster's store; name another database"):
             await asyncio.wait_for(running, 60)
+
+
+async def test_without_the_topics_it_says_so(kafka: str, postgres: str, unique: str) -> None:
+    nowhere = Cluster(KafkaSettings.read(kafka, environment={}), f"{unique}-", 1)
+    async with serving(nowhere, postgres, unique) as running:
+        with pytest.raises(LogError, match=f"there is no topic {unique}-.*; create the topics with"):
+            await asyncio.wait_for(running, 60)
