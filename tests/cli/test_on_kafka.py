@@ -81,6 +81,11 @@ def test_from_an_empty_broker_to_a_decision(turngate: Turngate, own_broker: Brok
         assert process.wait(30) == 0
     (authorized,) = tailed(turngate, own_broker.bootstrap, "outbound")
     assert authorized["record"] == "TurnAuthorized"
+    result = {"agent": "mesh", "room": "slack:T1/D1", "call": "c1", "server": "web", "operation": "get", "fields": []}
+    assert turngate("send", written(tmp_path / "result", ("ToolReturned", result), at=now()), *at).exit_code == 0
+    suggested = turngate("policy", "suggest", "--tenant", "acme", *at)
+    assert (suggested.exit_code, suggested.stderr) == (0, "")
+    assert "  web: {adapter: mcp, private: true, untrusted: true}" in suggested.stdout.splitlines()
 
 
 def test_with_a_schema_registry_everything_is_in_its_wire_format(
