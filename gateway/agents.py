@@ -93,7 +93,7 @@ async def tools(request: Request, token: Agent, server: str, room: RoomId) -> Re
 async def answers(request: Request, token: Agent, receipt: str, kind: Kind, name: str, wait: Wait = None) -> Response:
     """Ask again for an answer, where a 202 said so; as server-sent events with `Accept: text/event-stream`."""
     gate = gate_of(request)
-    asked = gate.asking.again(Key(token.tenant, kind, name), receipt, token)
+    asked = await gate.asking.again(Key(token.tenant, kind, name), receipt, token, gate.limits.behind)
     if "text/event-stream" in request.headers.get("accept", ""):
         headers = {"X-Accel-Buffering": "no", **NOT_KEPT}
         return StreamingResponse(_events(gate, asked, request), media_type="text/event-stream", headers=headers)

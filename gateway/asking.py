@@ -74,9 +74,12 @@ class Asking:
                 headers={"Retry-After": "1"},
             ) from None
 
-    def again(self, key: Key, shown: str, token: Token) -> Asked:
-        """A request that this token made before. Raises `Problem` where it made none such, whoever else did."""
-        entry = self.book.get(key)
+    async def again(self, key: Key, shown: str, token: Token, patience: float) -> Asked:
+        """A request that this token made before; where another gateway took it, this one may have yet to read it.
+
+        Raises `Problem` where it made none such, whoever else did, or it was not read within `patience` seconds.
+        """
+        entry = await self.book.find(key, patience)
         expected = receipt(token, key, (entry.content if entry is not None else None) or "")
         if not hmac.compare_digest(expected.encode(), shown.encode()) or entry is None:
             raise Problem(

@@ -78,6 +78,7 @@ class Book:
         self._most = most
         self._clock = clock
         self._entries: OrderedDict[Key, Entry] = OrderedDict()
+        self._sought: dict[Key, asyncio.Future[None]] = {}
         self._owners = Owners(keep, most, clock)
         self._let_out: OrderedDict[tuple[str, str], tuple[float, LetOut]] = OrderedDict()
 
@@ -88,6 +89,18 @@ class Book:
         """What is known of a request that lies on the log."""
         entry = self._entries.get(key)
         return None if entry is None or entry.content is None else entry
+
+    async def find(self, key: Key, patience: float) -> Entry | None:
+        """What is known of a request, once it is; None where that is nothing after `patience` seconds."""
+        if (known := self.get(key)) is not None:
+            return known
+        sought = self._sought.setdefault(key, asyncio.get_running_loop().create_future())
+        try:
+            async with asyncio.timeout(patience):
+                await asyncio.shield(sought)
+        except TimeoutError:
+            self._sought.pop(key, None)
+        return self.get(key)
 
     def let_out(self, tenant: str, turn: str) -> LetOut | None:
         """Whose turn it was, for which room and until when, if it was authorized."""
@@ -117,6 +130,8 @@ class Book:
             for answer in early:
                 self._answered(key, answer)
             _wake(entry)
+            if (sought := self._sought.pop(key, None)) is not None:
+                sought.set_result(None)
 
     def _answered(self, key: Key, record: Record) -> None:
         entry = self._entry(key)

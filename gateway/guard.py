@@ -38,6 +38,8 @@ class Limits:
     #: Seconds for which an answer is waited for, unless the request says less, and the most that it may say.
     wait: float = 20.0
     longest_wait: float = 60.0
+    #: Seconds by which a gateway's knowledge of the log may be behind another's.
+    behind: float = 2.0
     #: Seconds after which an event stream without events says that it is alive.
     pulse: float = 15.0
 

@@ -10,10 +10,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import httpx2
 import pytest
 
 from tests.broker import Broker
 from tests.cli.conftest import AT, INSTALLED, MESSAGE, POLICY, Line, Turngate, installed, listing, written
+from tests.gateway.processes import running
 from tests.registry import Registry
 from turngate.cli.files import now
 from turngate.demo.run import SHIPPED
@@ -77,15 +79,31 @@ def test_from_an_empty_broker_to_a_decision(turngate: Turngate, own_broker: Brok
         (value,) = (d["value"] for d in decided)
         assert isinstance(value, dict)
         assert (value["tenant"], value["turn"], value["verdict"]) == ("acme", "t1", "deliver")
+        asked_over_http(turngate, tmp_path, *at)
         process.send_signal(signal.SIGTERM)
         assert process.wait(30) == 0
-    (authorized,) = tailed(turngate, own_broker.bootstrap, "outbound")
-    assert authorized["record"] == "TurnAuthorized"
+    assert [a["record"] for a in tailed(turngate, own_broker.bootstrap, "outbound")] == ["TurnAuthorized"] * 2
     result = {"agent": "mesh", "room": "slack:T1/D1", "call": "c1", "server": "web", "operation": "get", "fields": []}
     assert turngate("send", written(tmp_path / "result", ("ToolReturned", result), at=now()), *at).exit_code == 0
     suggested = turngate("policy", "suggest", "--tenant", "acme", *at)
     assert (suggested.exit_code, suggested.stderr) == (0, "")
     assert "  web: {adapter: mcp, private: true, untrusted: true}" in suggested.stdout.splitlines()
+
+
+def asked_over_http(turngate: Turngate, folder: Path, *at: object) -> None:
+    """A draft is decided through a gateway, and after that one was killed through another: once."""
+    file = folder / "tokens.json"
+    who = ("--tenant", "acme", "--agent", "mesh", "--scope", "agent", "--tokens-file", file)
+    headers = {"Authorization": f"Bearer {turngate('token', 'create', *who).stdout.strip()}"}
+    body = {"turn": "t2", "room": "slack:T1/D1", "trigger": "message:slack:T1/D1/1", "renderings": [{"text": "hi"}]}
+    answers = []
+    for last in (False, True):
+        with running(folder, "gateway", "--listen", "127.0.0.1:0", "--tokens-file", file, *at) as (gateway, url):
+            answers.append(httpx2.post(f"{url}/v1/drafts", json=body, headers=headers, timeout=30))
+            if last:
+                gateway.stop()
+    assert answers[0].json()["verdict"] == "deliver"
+    assert answers[1].content == answers[0].content
 
 
 def test_with_a_schema_registry_everything_is_in_its_wire_format(

@@ -124,7 +124,7 @@ async def embedded(path: Path) -> AsyncIterator[LocalFeed]:
 @pytest.fixture
 async def running(log_file: Path, keyring: Keyring) -> AsyncIterator[Running]:
     """A gateway on an embedded log, where Alex has said something to the agents of two tenants in a direct room."""
-    async with embedded(log_file) as feed, gateway_on(feed, keyring) as made:
+    async with embedded(log_file) as feed, gateway_on(feed, keyring, Limits(behind=0.01)) as made:
         for tenant in ("acme", "globex"):
             await begin(feed, day(tenant))
         yield made
