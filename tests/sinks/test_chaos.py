@@ -102,7 +102,10 @@ def drafts(number: range, chaos: Chaos, seen: dict[str, str]) -> list[Record]:
 
 
 async def share(feed: LocalFeed, seen: Seen, chaos: Chaos, own: dict[str, str]) -> None:
-    """Each author is offered to share what was made of his words with the workspace, and types the code."""
+    """Each author is offered to share what was made of his words with the workspace, and types the code.
+
+    One whose offer was lost on the way, which is never shown again, knows it all the same.
+    """
     for n, room in enumerate(own):
         fields = {"agent": "mesh", "room": f"slack:T1/{room}", "at": now_ms()}
         memory = {"write": f"w{n}", "memory": f"m{n}", "revision": f"m{n}@1", "op": "create", "by": "distill"}
@@ -111,7 +114,7 @@ async def share(feed: LocalFeed, seen: Seen, chaos: Chaos, own: dict[str, str]) 
         await feed.append(
             [made(inputs.SharingRequested, request=f"s{n}", revision=f"m{n}@1", audience=audience, **fields)]
         )
-    await until(lambda: len(seen.look().offers) == len(own) and {p.room for p in chaos.slack.posts} >= own.keys())
+    await until(lambda: len(seen.look().offers) == len(own) and any(p.room in own for p in chaos.slack.posts))
     for offer in seen.offers:
         room = chaos.slack.rooms[offer.room.partition("/")[2]]
         chaos.slack.say(room, room.members[1], f"share {offer.code}")
