@@ -46,7 +46,7 @@ def mcp(
     ] = 30.0,
     call_unnamed: Annotated[
         bool,
-        typer.Option("--call-unnamed", help="Call what a policy that does not name the server says nothing of."),
+        typer.Option("--call-unnamed", help="Call a server of which the policy says nothing, without asking."),
     ] = False,
     room: Annotated[str | None, _turn("ROOM", "ROOM", "Where the answer would be said.")] = None,
     turn: Annotated[str | None, _turn("TURN", "ID", "The turn's id; a name that no other turn has.")] = None,

@@ -56,8 +56,11 @@ class Policies:
 
 
 def _terms(versions: Sequence[Policy], naming: Sequence[Policy], server: str) -> ServerTerms:
-    """The meet of what these versions say. What one of `naming` does not name is not named (R-POL-1)."""
-    tools = _said(versions, naming, lambda policy: policy.tools, server)
+    """The meet of what these versions say. What one of `naming` does not name is not named (R-POL-1).
+
+    What any of them hides is hidden all the same, and about health what any of them says to be.
+    """
+    tools = [policy.tools[server] for policy in versions if server in policy.tools]
     own = f"{server}."
     operations = {
         name.removeprefix(own): _operation(_said(versions, naming, lambda p: p.operations, name))
@@ -66,7 +69,8 @@ def _terms(versions: Sequence[Policy], naming: Sequence[Policy], server: str) ->
     }
     skills = {name: _skill(_said(versions, naming, _skills, name)) for name in _names(naming, _skills)}
     return ServerTerms(
-        named=bool(tools),
+        named=bool(naming) and all(server in policy.tools for policy in naming),
+        mentioned=bool(tools) or any(name.startswith(own) for policy in versions for name in policy.operations),
         fields=_fields(tools),
         mask=tuple(sorted({masked for tool in tools for masked in tool.mask}, key=_CLASSES.index)),
         health=tuple(sorted({path for tool in tools for path in tool.health})),

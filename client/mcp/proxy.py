@@ -63,7 +63,7 @@ class _Made(NamedTuple):
 class Proxy:
     """One server's tools for one agent.
 
-    `call_unnamed`: whether operations of a server that the policy does not name are called without being asked for.
+    `call_unnamed`: whether operations of a server of which the policy says nothing are called without being asked for.
     """
 
     def __init__(self, server: str, asking: Asking, tools: Tools, *, call_unnamed: bool = False) -> None:
@@ -97,7 +97,7 @@ class Proxy:
         """Whether a call is made without being asked for: it reads, inside (R-TNT-7, R-TNT-8)."""
         operation = terms.operations.get(tool)
         if operation is None:
-            return self._call_unnamed and not terms.named
+            return self._call_unnamed and not terms.mentioned
         return operation.internal and operation.access is Access.READ
 
     async def _asked(self, acting: Acting, tool: str, arguments: Mapping[str, Any], terms: ServerTerms) -> _Made | str:

@@ -45,8 +45,9 @@ async def test_what_the_policy_says_of_a_server_and_nothing_of_others(running: R
         "refund": ("write", True),
     }
     assert {name: skill.operation for name, skill in told.skills.items()} == {"refund": "crm.refund"}
-    assert await terms(running.agent(), "wiki") == ServerTerms()
-    assert await terms(running.agent(tenant="globex")) == ServerTerms()
+    nothing = ServerTerms(mentioned=False)
+    assert await terms(running.agent(), "wiki") == nothing
+    assert await terms(running.agent(tenant="globex")) == nothing
 
 
 async def test_what_was_masked_is_masked_until_the_room_is_known_to_have_started_later(running: Running) -> None:
@@ -65,7 +66,9 @@ async def test_a_room_that_started_before_a_tool_was_named_does_not_name_it(runn
     agent = running.agent()
     await agent.post("/v1/drafts", json=draft())  # under the first version, which names no tool
     await publish(running, 2, CRM)
-    assert not (await terms(agent)).named
+    told = await terms(agent)
+    assert (told.named, dict(told.operations), told.mask) == (False, {}, ("personal",))  # and hides what it hides
+    assert (told.fields["$.key"], told.mentioned) == ("secret", True)
     assert (await terms(agent, room="slack:T1/D7")).named
 
 
