@@ -39,8 +39,8 @@ class ServerTerms(_Terms):
     """What the policy says of one server in one room. An operation that is not here is not named.
 
     `named`: whether it names the server; else what it returns is private and untrusted (R-AUD-8). `mentioned`: whether
-    any version says anything of the server or of an operation of it, also one that does not hold there. `fields`, `mask` and
-    `health`: see `turngate.schemas.policy.Tool`.
+    any version says anything of the server or of an operation of it, also one that does not hold there. `fields`,
+    `mask` and `health`: see `turngate.schemas.policy.Tool`.
     `operations` are named as the server names them, without the server's own name.
     """
 
