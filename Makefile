@@ -2,6 +2,7 @@
 #   make demo    the main job on a small workspace, without any server
 #   make test    linters, types, imports, and all tests; Apache Kafka's jars come through Maven
 #   make bench   the benchmarks (docs/benchmarks.md)
+#   make bench-compiled    the same with the engine as C
 #   make lock    the lock files anew, from pyproject.toml
 
 PYTHON ?= python3
@@ -12,7 +13,7 @@ PIP := $(BIN)/pip install --quiet --disable-pip-version-check
 COMPILE := $(BIN)/uv pip compile pyproject.toml --universal --python-version 3.11 --generate-hashes \
 	--no-emit-index-url --no-header --no-annotate --quiet
 
-.PHONY: demo test lint bench lock clean
+.PHONY: demo test lint bench bench-compiled lock clean
 
 demo: $(BASE)
 	@$(BIN)/turngate demo
@@ -24,6 +25,13 @@ test: lint
 bench: $(READY)
 	$(BIN)/python -m benchmarks.engine
 	$(BIN)/python -m benchmarks.worker
+
+bench-compiled: $(READY)
+	rm -rf build
+	TURNGATE_COMPILE=1 $(BIN)/pip wheel --quiet --no-deps --no-build-isolation --wheel-dir build/wheel .
+	$(BIN)/pip install --quiet --no-deps --target build/site build/wheel/*.whl
+	PYTHONPATH=build/site $(BIN)/python -m benchmarks.engine
+	PYTHONPATH=build/site $(BIN)/python -m benchmarks.worker
 
 lint: $(READY)
 	$(BIN)/ruff check .

@@ -38,13 +38,17 @@ def belongs(record: Record, topic: str) -> None:
 
 def handle(ledger: Ledger, record: Record, topic: str, *, late: bool) -> Waiting | None:
     """Apply a record; what it makes wait. Listings are the engine's, since a listing also ends waits."""
-    match record:
+    match record:  # the most frequent first: each case that is none takes a microsecond
+        case inputs.TurnDrafted():
+            return gate.turn_drafted(ledger, record, late=late)
+        case inputs.ContextRequested():
+            return contexts.context_requested(ledger, record, late=late)
+        case inputs.MessageObserved():
+            _observed(ledger, record)
         case inputs.MembershipChanged():
             membership_changed(ledger, record)
         case inputs.RoomChanged():
             room_changed(ledger, record)
-        case inputs.MessageObserved():
-            _observed(ledger, record)
         case inputs.MessageDeleted():
             deleted(ledger, record)
         case inputs.ToolReturned():
@@ -64,14 +68,10 @@ def handle(ledger: Ledger, record: Record, topic: str, *, late: bool) -> Waiting
             return requested(ledger, record)
         case inputs.GrantCommanded():
             return commanded(ledger, record)
-        case inputs.ContextRequested():
-            return contexts.context_requested(ledger, record, late=late)
         case inputs.ApprovalWithdrawn():
             withdrawn(ledger, record)
         case inputs.TurnDelivered():
             gate.delivered(ledger, record)
-        case inputs.TurnDrafted():
-            return gate.turn_drafted(ledger, record, late=late)
         case inputs.PolicyPublished():
             published(ledger, record)
         case inputs.ErasureCommanded():
@@ -81,13 +81,12 @@ def handle(ledger: Ledger, record: Record, topic: str, *, late: bool) -> Waiting
 
 def forgotten(ledger: Ledger, record: Record) -> bool:
     """Whether this is told again of what was forgotten with its room, which does not start anew by that (R-RET-1)."""
-    match record:
-        case inputs.MessageObserved():
-            ref = message_ref(record.message)
-        case inputs.ToolReturned():
-            ref = tool_ref(record.call)
-        case _:
-            return False
+    if type(record) is inputs.MessageObserved:
+        ref = message_ref(record.message)
+    elif type(record) is inputs.ToolReturned:
+        ref = tool_ref(record.call)
+    else:
+        return False
     return (ledger.tenant, ref, record.agent) in ledger.tables.gone
 
 

@@ -199,7 +199,7 @@ def pieces(messages: Iterable[Message]) -> list[list[Message]]:
 
 def _keyed(message: Message, record: Record) -> bool:
     """A record's key is its tenant (contract section 1); only a tick carries the number of its partition instead."""
-    if isinstance(record, Tick):
+    if type(record) is Tick:
         return record.tenant == str(message.partition)
     return message.key == record.tenant.encode() and not record.tenant.isdigit()
 
