@@ -21,8 +21,10 @@ from turngate.streams.log import LogError, Message
 
 _RECORDS: MappingProxyType[str, tuple[type[Record], ...]] = MappingProxyType({**INPUT_TOPICS, **OUTPUT_TOPICS})
 _NUMBERED = frozenset(name for name, table in TABLES.tables.items() if "number" in table.c)
-#: Audiences whose digests are remembered, by the objects themselves: a codec gives out one object again and again.
-_DIGESTS = 1_000
+#: Readers of audiences whose digests are remembered, by the objects themselves: a codec gives out one again and again.
+_READERS = 500_000
+#: Rows, and readers of audiences, that are written at once, but for those of one record.
+_MOST = 100_000
 #: Audiences that are known to lie in the store.
 _KNOWN = 100_000
 
@@ -68,6 +70,7 @@ class Audiences:
 
     _until: dict[tuple[str, str], int] = field(default_factory=dict)
     _digests: dict[int, tuple[Audience, str]] = field(default_factory=dict)
+    _readers: int = 0
 
     def digest(self, audience: Audience, own: tuple[str, ...]) -> str:
         """The name of an audience: its digest, where it has no agent's own accounts beside it."""
@@ -75,8 +78,10 @@ class Audiences:
             return digest([audience_digest(audience), own])
         known = self._digests.get(id(audience))  # which stays its own, since the audience is held here too
         if known is None:
-            if len(self._digests) >= _DIGESTS:
+            self._readers += 1 + len(audience.readers)
+            if self._readers > _READERS:
                 self._digests.clear()
+                self._readers = 1 + len(audience.readers)
             known = self._digests[id(audience)] = (audience, audience_digest(audience))
         return known[1]
 
@@ -104,6 +109,7 @@ class Batch:
         self.spans: dict[Place, Span] = {}
         self.ends = Ends()
         self.records = 0
+        self._size = 0
         self._codec = codec
         self._known = audiences
 
@@ -113,6 +119,11 @@ class Batch:
         yield from self.rows.items()
         if self.audiences:
             yield "audiences", list(self.audiences.values())
+
+    @property
+    def full(self) -> bool:
+        """Whether it is large enough to be written."""
+        return self._size >= _MOST
 
     @property
     def times(self) -> set[int]:
@@ -160,6 +171,7 @@ class Batch:
                 further = [[reader, *more] for reader, more in audience.memberships.items()]
                 lists = (audience.workspaces, audience.readers, audience.guests, further, own)
                 self.audiences[key] = (*key, audience.scope, *lists, until)
+                self._size += len(audience.readers)
             return name
 
         for table, row in rows_of(record, keep):
@@ -168,6 +180,7 @@ class Batch:
                 number = (counts.get(table, 0),)
                 counts[table] = number[0] + 1
             self.rows.setdefault(table, []).append((*place, *number, *row))
+            self._size += 1
 
 
 class Unreadable(LogError):

@@ -18,7 +18,7 @@ from aiokafka.errors import CommitFailedError, IllegalStateError, KafkaConnectio
 from aiokafka.structs import ConsumerRecord
 
 from turngate.schemas.authority import STORED, Role
-from turngate.sinks.store.batch import Moved, Place
+from turngate.sinks.store.batch import Batch, Moved, Place
 from turngate.sinks.store.errors import StoreUnavailable
 from turngate.sinks.store.postgres import PostgresStore
 from turngate.sinks.store.pruning import prune
@@ -125,15 +125,24 @@ class StoreService:
             for r in read.get(where, ()):
                 if r.offset >= start:
                     batch.add(Message(*place, r.offset, r.timestamp, r.key, r.value))
+                if batch.full:
+                    if not await self._written(consumer, batch):
+                        return
+                    batch = self._store.batch()
+                    batch.begin(place, r.offset + 1)
             batch.reach(place, end)
-        if not batch.spans:
-            return
+        await self._written(consumer, batch)
+
+    async def _written(self, consumer: AIOKafkaConsumer, batch: Batch) -> bool:
+        """Whether it was; where the store is elsewhere, all that has not been written is read again from there."""
         try:
-            await self._store.write(batch)
+            if batch.spans:
+                await self._store.write(batch)
         except Moved as elsewhere:
-            await self._go_to(consumer, elsewhere.at)
-        else:
-            self._at |= {place: span.end for place, span in batch.spans.items() if place in self._at}
+            await self._go_to(consumer, self._at | elsewhere.at)
+            return False
+        self._at |= {place: span.end for place, span in batch.spans.items() if place in self._at}
+        return True
 
     async def _count_gone(self, consumer: AIOKafkaConsumer, read: dict[TopicPartition, list[ConsumerRecord]]) -> None:
         """What retention took while this process was behind: the consumer has gone on at what is there."""

@@ -143,7 +143,7 @@ class SqliteStore:
         batch.begin(place, start)
         for message in records.scan(topic, partition, start, end):
             batch.add(message)
-            if batch.records == RECORDS:
+            if batch.records == RECORDS or batch.full:
                 break
         else:
             batch.reach(place, end)

@@ -112,13 +112,15 @@ async def test_killed_again_and_again_everything_is_there_once(
         await until(all_read, 60)
     assert "Traceback" not in said.read_text()
 
-    def at_once() -> Content:
-        with BrokerRecords(cluster.settings, cluster.prefix) as records, SqliteStore(tmp_path / "s", CODEC) as store:
-            store.fill(records)
-            return content(store.engine)
-
-    assert content(engine) == await asyncio.to_thread(at_once)
+    assert content(engine) == await asyncio.to_thread(at_once, cluster, tmp_path)
     assert len(content(engine)["decisions"]) == PARTITIONS * 300
+
+
+def at_once(cluster: Cluster, folder: Path) -> Content:
+    """What a file holds that is filled from the same topics, by one process, without any haste."""
+    with BrokerRecords(cluster.settings, cluster.prefix) as records, SqliteStore(folder / "s", CODEC) as store:
+        store.fill(records)
+        return content(store.engine)
 
 
 def _read(schema: str, postgres: str) -> dict[tuple[str, int], int]:
@@ -139,10 +141,10 @@ async def _behind(cluster: Cluster, at: dict[tuple[str, int], int]) -> bool:
 
 
 @asynccontextmanager
-async def serving(cluster: Cluster, dsn: str, schema: str) -> AsyncIterator[asyncio.Task[None]]:
+async def serving(cluster: Cluster, dsn: str, schema: str, group: str = "store") -> AsyncIterator[asyncio.Task[None]]:
     """A store that is filled in this process, ended without warning."""
     async with PostgresStore(PostgresSettings(dsn), CODEC, schema) as store:
-        names = Names(cluster.prefix, f"{cluster.prefix}store")
+        names = Names(cluster.prefix, f"{cluster.prefix}{group}")
         service = StoreService(cluster.settings, store, now_ms, names, session=2)
         running = asyncio.create_task(service.run(asyncio.Event()))
         try:
@@ -229,6 +231,29 @@ async def test_another_clusters_store_is_refused(cluster: Cluster, postgres: str
     async with serving(cluster, postgres, unique) as running:
         with pytest.raises(LogError, match="it is another cluster's store; name another database"):
             await asyncio.wait_for(running, 60)
+
+
+async def test_two_that_read_the_same_in_small_parts_write_everything_once(
+    kafka: str, postgres: str, unique: str, messages: list[Message], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither knows of the other, so that each finds the store moved on again and again."""
+    monkeypatch.setenv("TURNGATE_TEST_TIME", "1")
+    monkeypatch.setattr("turngate.sinks.store.batch._MOST", 50)
+    cluster = Cluster(KafkaSettings.read(kafka, environment={}), f"{unique}-", 1, create_time=True)
+    await cluster.make_topics()
+    sent = [Sent(m.topic, 0, m.key or b"", m.value or b"", m.timestamp) for m in messages]
+    await cluster.send(sent[: len(sent) // 2])
+    async with serving(cluster, postgres, unique), serving(cluster, postgres, unique, "other"):
+        await cluster.send(sent[len(sent) // 2 :])
+
+        async def all_read() -> bool:
+            return not await _behind(cluster, _read(unique, postgres))
+
+        await until(all_read, 60)
+
+    there = content(postgres_engine(PostgresSettings(postgres), unique))
+    assert there == await asyncio.to_thread(at_once, cluster, tmp_path)
+    assert len(there["decisions"]) == 300
 
 
 async def test_without_the_topics_it_says_so(kafka: str, postgres: str, unique: str) -> None:
