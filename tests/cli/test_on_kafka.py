@@ -98,6 +98,9 @@ def asked_over_http(turngate: Turngate, folder: Path, *at: object) -> None:
     body = {"turn": "t2", "room": "slack:T1/D1", "trigger": "message:slack:T1/D1/1", "renderings": [{"text": "hi"}]}
     answers = []
     for last in (False, True):
+        at_once = now()
+        fresh: Line = ("MembershipPage", listing(at_once)[1] | {"refresh": f"r{at_once}"})
+        assert turngate("send", written(folder / "fresh", fresh, at=at_once), *at).exit_code == 0
         with running(folder, "gateway", "--listen", "127.0.0.1:0", "--tokens-file", file, *at) as (gateway, url):
             answers.append(httpx2.post(f"{url}/v1/drafts", json=body, headers=headers, timeout=30))
             if last:
