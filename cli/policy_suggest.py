@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from turngate.cli.options import Connection, connects
+from turngate.cli.pasted import as_yaml
 from turngate.cli.recorded import recorded
 
 if TYPE_CHECKING:
@@ -117,24 +118,12 @@ def _said(seen: Seen) -> str:
 
 
 def _dump(entries: Mapping[str, Any]) -> str:
-    """Each entry on a line of its own, as far as it fits. A name that is more than one line is written as one."""
-    import yaml
+    """Each entry on a line of its own, as far as it fits."""
 
-    class Dumper(yaml.SafeDumper):
-        """Strings of others' choosing."""
+    def flow(value: Any) -> bool | None:
+        return None if isinstance(value, dict | list) and value else False
 
-    def text(dumper: yaml.SafeDumper, value: str) -> yaml.ScalarNode:
-        return dumper.represent_scalar("tag:yaml.org,2002:str", value, style=None if value.isprintable() else '"')
-
-    def dumped(key: str, value: Any) -> str:
-        flow = None if isinstance(value, dict | list) and value else False
-        shown = yaml.dump(
-            {key: value}, Dumper=Dumper, sort_keys=False, allow_unicode=True, default_flow_style=flow, width=116
-        )
-        return str(shown)
-
-    Dumper.add_representer(str, text)
-    return "".join(dumped(key, value) for key, value in entries.items())
+    return "".join(as_yaml({key: value}, flow=flow(value)) for key, value in entries.items())
 
 
 def _indented(text: str) -> str:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from turngate.cli.options import Connection, connects
+from turngate.cli.pasted import as_yaml
 from turngate.cli.progress import progress
 from turngate.cli.recorded import recorded
 from turngate.cli.replay import EXPORTED
@@ -99,15 +100,14 @@ def _tell_refused(ends: Mapping[str, Ended], refused: Mapping[str, Ended]) -> No
 
 
 def _tell_cure(refused: Mapping[str, Ended], cure: Cure) -> None:
-    import yaml
-
     from turngate.demo.words import words_of
+    from turngate.streams.stderr import one_line
 
     if cure.edits:
         typer.echo(f"\n{len(cure.passing)} of them would have passed, if the policy had also said, where it is so:\n")
         for edit in cure.edits:
-            typer.echo(f"# {'.'.join(edit.path)}: for {len(edit.turns & cure.passing)} of them")
-        typer.echo(yaml.safe_dump(cure.into({}), sort_keys=False, allow_unicode=True).rstrip())
+            typer.echo(one_line(f"# {'.'.join(edit.path)}: for {len(edit.turns & cure.passing)} of them"))
+        typer.echo(as_yaml(cure.into({})).rstrip())
     rest = {turn: end for turn, end in refused.items() if turn not in cure.passing}
     if rest:
         typer.echo(

@@ -114,9 +114,12 @@ def _most(rows: Counter[Row]) -> list[tuple[Row, int]]:
 
 
 def table(lines: list[tuple[str, ...]]) -> None:
-    """Print lines in columns."""
-    widths = [max(len(line[n]) for line in lines) for n in range(len(lines[0]))]
-    for line in lines:
+    """Print lines in columns, whatever characters are in their cells."""
+    from turngate.streams.stderr import one_line
+
+    shown = [tuple(map(one_line, line)) for line in lines]
+    widths = [max(len(line[n]) for line in shown) for n in range(len(shown[0]))]
+    for line in shown:
         typer.echo("  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip())
 
 

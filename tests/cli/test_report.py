@@ -149,6 +149,24 @@ async def test_nothing_is_proposed_where_nobody_can_tell(turngate: Turngate, tol
     assert found["change"] == {"interlock": {"link_hosts": ["evil.example"]}}
 
 
+@pytest.mark.parametrize(
+    "name", ["x\nagents: {evil: {}}\n#", "x\r# y", "\x1b[2J\x9b2J", "a\u202eb\u2028c\x85", "ü: {[&*", "wiki"]
+)
+async def test_a_name_that_a_model_chose_is_a_name_wherever_it_is_shown(
+    turngate: Turngate, told: Told, tmp_path: Path, name: str
+) -> None:
+    """A model may call a tool whatever it likes, and the proposal is there to be pasted."""
+    room = "slack:T1/C\u202e1"
+    with opened(tmp_path / "log") as workplace:
+        workplace.room(room, ALEX)
+        await turn(workplace, room, tools=(name,))
+    shown = turngate("report", "--tenant", "acme", "--log", tmp_path / "log").stdout
+    assert shown.replace("\n", "").isprintable()
+    change = told(tmp_path / "log")["change"]
+    assert yaml.safe_load(shown[shown.index("\n# tools.") :]) == change
+    assert (list(change), list(change["tools"])) == (["tools"], [name])
+
+
 def test_a_log_without_turns_says_so(turngate: Turngate, tmp_path: Path) -> None:
     with opened(tmp_path / "log"):
         pass
