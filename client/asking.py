@@ -27,7 +27,7 @@ class Asking:
 
     def __init__(self, transport: Transport, turn: str, patience: float, *, fresh: bool) -> None:
         self._transport = transport
-        self._turn = turn
+        self._turn = turn if turn.isprintable() else ascii(turn)
         self._patience = patience
         self._fresh = fresh
         self._handed: list[Record] = []

@@ -26,8 +26,10 @@ _WAIT = 10.0
 _CONNECT, _GRACE = 5.0, 5.0
 #: Seconds until what failed is tried again: the first time, and at most.
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.1, 5.0
-#: After which the same request may be answered; after any other it is answered the same.
-_AGAIN = frozenset({HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.TOO_MANY_REQUESTS, *(s for s in HTTPStatus if s >= 500)})
+#: After which, and after any of a server's own faults, the same request may be answered; after others it never is.
+_AGAIN = frozenset({HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.TOO_MANY_REQUESTS})
+#: The media type in which a gateway says why it refuses (RFC 9457).
+_PROBLEM = "application/problem+json"
 #: What the token says, so that no body does; and what stands for it in records here.
 _UNSAID = "unsaid"
 
@@ -116,7 +118,7 @@ class HttpTransport:
         The gateway itself tells records of one id apart.
         """
         path, body = _request(record)
-        place, last = "", None
+        place, last, pause = "", None, _FIRST_PAUSE
         while True:
             if place:
                 status, said = await self.said(place, None, _waiting(place))
@@ -124,6 +126,8 @@ class HttpTransport:
                 status, said = await self.said(path, body, httpx2.QueryParams(wait=_WAIT))
             if status is HTTPStatus.NOT_FOUND and place:  # the gateway does not remember: it is told again
                 place = ""
+                await asyncio.sleep(pause)  # several gateways that do not read the same log never will
+                pause = min(2 * pause, _LONGEST_PAUSE)
                 continue
             if status not in (HTTPStatus.OK, HTTPStatus.ACCEPTED):
                 raise Unreachable(f"the gateway answers {status.value} {status.phrase}{_detail(said)}")
@@ -157,7 +161,7 @@ class HttpTransport:
                     response = await self._http.get(path, params=params)
                 else:
                     response = await self._http.post(path, json=body, params=params)
-                if response.status_code not in _AGAIN:
+                if response.status_code not in _AGAIN and response.status_code < HTTPStatus.INTERNAL_SERVER_ERROR:
                     return HTTPStatus(response.status_code), _json(response)
                 after = response.headers.get("Retry-After")
             except httpx2.TransportError:
@@ -178,6 +182,9 @@ def _seconds(after: str | None) -> float:
 
 
 def _json(response: httpx2.Response) -> dict[str, Any]:
+    """What an answer holds; of a refusal nothing, where it is no gateway's: it may quote the request."""
+    if response.is_error and response.headers.get("Content-Type") != _PROBLEM:
+        return {}
     try:
         said = response.json()
     except ValueError:
@@ -187,9 +194,11 @@ def _json(response: httpx2.Response) -> dict[str, Any]:
 
 def _detail(said: Mapping[str, Any]) -> str:
     """What a problem's answer says of it, which quotes nothing of the request (RFC 9457)."""
+    if not said.get("detail"):
+        return ""
     fields = [str(error.get("field", "")) for error in said.get("errors", []) if isinstance(error, dict)]
-    detail = ", ".join([str(said.get("detail", "")), *fields])
-    return f": {detail[:500]}" if said.get("detail") else ""
+    detail = ", ".join([str(said["detail"]), *fields])[:500]
+    return f": {detail if detail.isprintable() else ascii(detail)}"
 
 
 def _request(record: Record) -> tuple[str, dict[str, Any]]:
