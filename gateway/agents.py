@@ -101,15 +101,8 @@ async def answers(request: Request, token: Agent, receipt: str, kind: Kind, name
 
 
 async def _ask(gate: Gate, record: Record, token: Token, wait: float | None) -> Response:
-    patience = gate.patience(wait)
     asked = await gate.asking.put(record, token, gate.limits.wait)
-    if asked is None:
-        raise Problem(
-            HTTPStatus.SERVICE_UNAVAILABLE,
-            "the request is on the log, and the log cannot be read now: send the same request again",
-            headers={"Retry-After": "1"},
-        )
-    return _answered(asked, await gate.asking.answer(asked, patience, first=True))
+    return _answered(asked, await gate.asking.answer(asked, gate.patience(wait), first=True))
 
 
 def _answered(asked: Asked, record: Record | None) -> Response:

@@ -38,12 +38,12 @@ class Asking:
         self._feed = feed
         self.book = book
 
-    async def put(self, record: Record, token: Token, patience: float) -> Asked | None:
-        """Append a request, if it is not on the log yet; None where the log had not shown it after `patience` seconds.
+    async def put(self, record: Record, token: Token, patience: float) -> Asked:
+        """Append a request, if it is not on the log yet; it is there, and was first of its id, when this returns.
 
-        It is on the log when this returns. Raises `Problem` where its id is taken by other content, where it names what
-        is another agent's, and where the log cannot be written: it may be there all the same, so the same request is to
-        be sent again.
+        Raises `Problem` where its id is taken by other content, where it names what is another agent's, and where the
+        log cannot be written, or does not show it within `patience` seconds: it may be there all the same, so the same
+        request is to be sent again.
         """
         key, own = asked(record), content(record)
         if key is None:
@@ -57,7 +57,7 @@ class Asking:
             await self.append(record)
             known = await self.book.until(key, lambda entry: entry.content is not None, patience)
         if known is None:
-            return None
+            raise _unavailable("the request is on the log, which cannot be read now: send the same request again")
         if known.content != own:
             raise Problem(HTTPStatus.CONFLICT, "this id was used for something else before: use a new one")
         return Asked(key, receipt(token, key, own), known)
@@ -68,11 +68,7 @@ class Asking:
             await self._feed.append(records)
         except LogError as error:
             log.error("nothing can be appended: %s", error)
-            raise Problem(
-                HTTPStatus.SERVICE_UNAVAILABLE,
-                "the log cannot be written now: send the same request again",
-                headers={"Retry-After": "1"},
-            ) from None
+            raise _unavailable("the log cannot be written now: send the same request again") from None
 
     async def again(self, key: Key, shown: str, token: Token, patience: float) -> Asked:
         """A request that this token made before; where another gateway took it, this one may have yet to read it.
@@ -123,6 +119,10 @@ def receipt(token: Token, key: Key, own: str) -> str:
     It needs no memory, so every gateway knows it, also after a restart.
     """
     return digest([token.id, token.tenant, token.agent, key.kind, key.id, own])
+
+
+def _unavailable(detail: str) -> Problem:
+    return Problem(HTTPStatus.SERVICE_UNAVAILABLE, detail, headers={"Retry-After": "1"})
 
 
 def _asks(record: Record | None) -> bool:

@@ -46,7 +46,7 @@ def record_of(kind: type[Record], fields: Mapping[str, Any], token: Token, now: 
     if kind not in _DATED and whole.get("at") is None:
         whole["at"] = now
     try:
-        return without_health(kind.model_validate(whole, strict=False))
+        return without_health(kind.model_validate(whole))
     except ValidationError as error:
         raise Problem(HTTPStatus.UNPROCESSABLE_ENTITY, f"this is no {kind.__name__}", errors=_wrong(error)) from None
 

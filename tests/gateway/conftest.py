@@ -132,7 +132,7 @@ async def running(log_file: Path, keyring: Keyring) -> AsyncIterator[Running]:
 
 def day(tenant: str = "acme", agents: Sequence[str] = ("mesh", "scout"), **policy: Any) -> list[Record]:
     """A policy, a listing of the direct room for each agent, and a message in it."""
-    document = json.dumps({"version": 1, "agents": AGENTS, **policy})
+    document = json.dumps({"version": 1, "agents": AGENTS, "freshness": {"destination": "10m"}, **policy})
     made: list[Record] = [inputs.PolicyPublished(tenant=tenant, at=now_ms(), version="1", document=document)]
     for agent in agents:
         made += [listing(tenant, agent), message(tenant, agent)]
