@@ -15,10 +15,11 @@ from tests.model.model import Model
 from turngate.processors.engine import Engine
 from turngate.processors.keys import TEST_KEYS
 from turngate.schemas import inputs
-from turngate.schemas.catalog import topic_of
+from turngate.schemas.catalog import OUTPUT_TOPIC, topic_of
 from turngate.schemas.inputs import MemoryKind, Record
 from turngate.schemas.outputs import Attribution, GrantState, Outcome, RevisionState, SharingOffered, TurnDecided
 from turngate.schemas.shapes import Code, Position
+from turngate.streams.chain import AUDIT, BOUND, Chains, Row
 
 T = TypeVar("T")
 D1, D2, DM, C1, C2, W, O1 = (
@@ -102,6 +103,7 @@ class Pair:
     def __init__(self, terms: Terms) -> None:
         self.engine = Engine(TEST_KEYS)
         self.model = Model(terms)
+        self.chains = Chains(0)
         self.now = EPOCH
         self.offsets: Counter[str] = Counter()
         self.sent: list[tuple[Record, str]] = []
@@ -131,6 +133,7 @@ class Pair:
         expected = self.model.apply(record, self.now, topic)
         came, must = Counter(plain(out)), Counter(expected)
         assert came == must, f"{record!r}\n  only the engine: {came - must}\n  only the model: {must - came}"
+        self.chained(out)
         for made in out:
             if isinstance(made, SharingOffered):
                 self.model.book.codes[made.code] = made.request
@@ -138,6 +141,14 @@ class Pair:
                 self.verdicts[made.verdict.value] += 1
         for row in expected:
             self.note(row)
+
+    def chained(self, out: list[Record]) -> None:
+        """Every decision has its trace at once, and the traces are one chain, whatever happens (R-RET-2)."""
+        for made in out:
+            topic = OUTPUT_TOPIC[type(made).__name__]
+            if topic in (AUDIT, *BOUND):
+                assert self.chains.take(Row(topic, 0, 0, made.tenant, made)) is None
+        assert not self.chains.waiting()
 
     def note(self, row: tuple[object, ...]) -> None:
         """What a run has shown, so that a machine that never gets there is found out."""
