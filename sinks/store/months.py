@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+#: The end of the year 9999, which is as far as a record's times go.
+_LAST = 253_402_300_800_000
 
 
 def _ms(moment: datetime) -> int:
@@ -25,9 +27,11 @@ def month_after(time: int) -> int:
 
 
 def month_of(time: int) -> tuple[int, int]:
-    """When a time's month begins and ends."""
-    at = (_EPOCH + timedelta(milliseconds=time)).replace(day=1, hour=0, minute=0, second=0, microsecond=0)
-    return _ms(at), _ms((at + timedelta(days=32)).replace(day=1))
+    """When a time's month begins and ends; there is none after that of the year 9999's last."""
+    moment = _EPOCH + timedelta(milliseconds=min(time, _LAST - 1))
+    at = moment.replace(day=1, hour=0, minute=0, second=0, microsecond=0)
+    last = (at.year, at.month) == (9999, 12)
+    return _ms(at), _LAST if last else _ms((at + timedelta(days=32)).replace(day=1))
 
 
 def ahead(time: int, count: int) -> Iterator[int]:
