@@ -91,9 +91,10 @@ class LocalFeed:
         """The records of a topic."""
         queue: asyncio.Queue[Message] = asyncio.Queue()
         follower = (topic, queue)
-        self._followers.append(follower)  # before the log is read; nothing else runs in between
-        before = [message for message in self._log.scan(topic) if message.timestamp >= since]
+        self._followers.append(follower)
+        end = self._log.end(topic, 0)  # what comes behind it is told; nothing else runs in between
         try:
+            before = (message for message in self._log.scan(topic, 0, 0, end) if message.timestamp >= since)
             for record in self._decoded(before):
                 yield record
             while forever:

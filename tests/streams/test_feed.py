@@ -85,6 +85,18 @@ async def test_all_who_follow_see_what_comes(feed: Feed) -> None:
         await asyncio.gather(*tasks, return_exceptions=True)
 
 
+async def test_what_comes_while_somebody_reads_is_seen_once_and_in_order(feed: Feed) -> None:
+    await feed.append([changed(0), changed(1)])
+    seen: list[Record] = []
+    async for record in feed.follow("membership-refreshes", 0):
+        if not seen:
+            await asyncio.gather(feed.append([changed(2)]), feed.append([changed(3), changed(4)]))
+        seen.append(record)
+        if len(seen) == 5:
+            break
+    assert [record.room for record in seen if isinstance(record, RoomChanged)] == [f"slack:T1/C{n}" for n in range(5)]
+
+
 async def test_an_embedded_log_applies_what_is_appended(local: LocalFeed) -> None:
     policy = PolicyPublished(tenant="acme", at=now(), version="1", document=DOCUMENT)
     await local.append([policy])
