@@ -11,6 +11,7 @@ import typer
 
 from turngate.cli.errors import Impossible, extra
 from turngate.cli.options import Connection, connects
+from turngate.cli.progress import progress
 
 if TYPE_CHECKING:
     from turngate.streams.kafka.settings import PostgresSettings
@@ -122,7 +123,8 @@ def filled(log: Path, *, scrub: bool = False) -> int:
         from turngate.sinks.store.sqlite import SqliteStore, beside
 
     with LocalLog(log, read_only=True) as records, SqliteStore(beside(log), Codec()) as made:
-        count = made.fill(records)
+        with progress("Filling the store") as told:
+            count = made.fill(records, told)
         if scrub:
             made.scrub()
         return count

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Self
@@ -36,6 +36,10 @@ _REACH = """\
 INSERT INTO positions (topic, partition, next, time, missed, mark) VALUES (:topic, :partition, :next, :time, 0, :mark)
 ON CONFLICT (topic, partition) DO UPDATE
 SET next = excluded.next, time = max(positions.time, excluded.time), mark = coalesce(excluded.mark, positions.mark)"""
+
+
+#: Told how many of how many records have been taken in.
+Told = Callable[[int, int], None]
 
 
 def beside(log: Path) -> Path:
@@ -85,19 +89,22 @@ class SqliteStore:
     def __exit__(self, *_: object) -> None:
         self.engine.dispose()
 
-    def fill(self, records: Records) -> int:
+    def fill(self, records: Records, told: Told = lambda _, __: None) -> int:
         """Take in everything that was recorded and is not there yet; how many records that was.
 
-        Raises `LogError` where what is there was taken from another log.
+        `told`: how many of how many, as it goes on. Raises `LogError` where what is there was taken from another log.
         """
         self._same(records)
+        places = [(topic, partition) for partition in range(records.partitions) for topic in STORED]
+        at = self._at(places)
+        total = sum(max(0, records.end(*place) - at[place]) for place in places)
         count = 0
-        for partition in range(records.partitions):
-            for topic in STORED:
-                place = (topic, partition)
-                while (took := self._take(records, place)) is not None:
-                    count += took
-        self._prune()
+        for place in places:
+            while (took := self._take(records, place)) is not None:
+                count += took
+                told(count, total)
+        if count:
+            self._prune()
         return count
 
     def _same(self, records: Records) -> None:
