@@ -24,6 +24,8 @@ WITHHELD = "[withheld]"
 #: Characters of an error that are recorded and handed over.
 ERROR = 2_000
 _CLASSES = list(FieldClass)  # in the contract's order (section 2)
+#: Characters of a value that is looked for elsewhere; a shorter one says too little (R-EGR-5).
+_SHORTEST = 4
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,63}")
 #: Characters of a field's name; a longer one is no help to anybody.
 _LONGEST_NAME = 200
@@ -75,16 +77,25 @@ class Classifier:
         if result.is_error:
             return self.error("\n".join(block.text for block in result.content if isinstance(block, TextContent)))
         try:
+            structured = None
             if result.structured_content is not None:
-                shown = self._document(result.structured_content, taken)
-                taken.structured = None if shown is _GONE else shown
-            for block in result.content:
-                text = self._text(block.text, taken) if isinstance(block, TextContent) else WITHHELD
+                structured = self._document(result.structured_content, taken)
+            texts = [self._text(b.text, taken) if isinstance(b, TextContent) else WITHHELD for b in result.content]
+            taken.fields = list(dict.fromkeys(taken.fields))
+            quoted = self._quoted(taken.fields)
+            taken.structured = None if structured is _GONE else _unquoted(structured, quoted)
+            for left in texts:
+                shown = WITHHELD if left is _GONE else _unquoted(left, quoted)
+                text = shown if isinstance(shown, str) else json.dumps(shown, ensure_ascii=False)
                 taken.content.append(TextContent(text=text))
         except (JSONPathError, RecursionError):
             raise Unclassifiable from None
-        taken.fields = list(dict.fromkeys(taken.fields))
         return taken
+
+    def _quoted(self, fields: Iterable[ValueField]) -> re.Pattern[str] | None:
+        """What finds the values that no model is to see where the server repeats them; None where there are none."""
+        hidden = {f.value for f in fields if f.class_ in self._hidden and len(f.value) >= _SHORTEST}
+        return re.compile("|".join(map(re.escape, sorted(hidden, key=len, reverse=True)))) if hidden else None
 
     def error(self, text: str) -> Taken:
         """What an error comes to: it is a text that nobody can classify."""
@@ -93,17 +104,16 @@ class Classifier:
         fields = [ValueField(name="$", value=text, class_=self._default, health=self._tells_health)] if text else []
         return Taken(fields=fields, content=[TextContent(text=WITHHELD if hidden else text)], error=text)
 
-    def _text(self, text: str, taken: Taken) -> str:
+    def _text(self, text: str, taken: Taken) -> Any:
+        """What is left of a text: of one that is a document, a document."""
         document = _json(text)
-        if document is not None:
-            shown = self._document(document, taken)
-            return WITHHELD if shown is _GONE else json.dumps(shown, ensure_ascii=False)
-        return self._whole(text, taken)
+        return self._whole(text, taken) if document is None else self._document(document, taken)
 
     def _document(self, document: Any, taken: Taken) -> Any:
         """What is left of a document; its values are recorded."""
         if isinstance(document, dict) and [*document] == ["result"] and isinstance(document["result"], str):
-            return {"result": self._text(document["result"], taken)}
+            left = self._text(document["result"], taken)
+            return {"result": WITHHELD if left is _GONE else left}
         return self._part(document, (), self._marks(document), (None, "$"), False, taken.fields)
 
     def _whole(self, text: str, taken: Taken) -> str:
@@ -151,6 +161,17 @@ class Classifier:
                 found.append(ValueField(name=name, value=value, class_=above[0] or self._default, health=health))
             return _GONE if (above[0] or self._default) in self._hidden else left
         return _GONE if above[0] in self._hidden else left
+
+
+def _unquoted(part: Any, quoted: re.Pattern[str] | None) -> Any:
+    """A part without the strings that repeat what is hidden."""
+    if quoted is None:
+        return part
+    if isinstance(part, str):
+        return WITHHELD if quoted.search(part) else part
+    if isinstance(part, dict):
+        return {key: _unquoted(value, quoted) for key, value in part.items() if not quoted.search(key)}
+    return [_unquoted(value, quoted) for value in part] if isinstance(part, list) else part
 
 
 def _found(query: JSONPathQuery, document: Any) -> Iterator[Location]:

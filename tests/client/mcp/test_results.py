@@ -79,6 +79,25 @@ def test_a_whole_part_goes_with_its_place(document: object, left: object) -> Non
     assert json.loads(taken.content[0].text) == left
 
 
+def test_a_value_that_is_hidden_is_hidden_where_the_server_repeats_it() -> None:
+    """In another field, a name of one, or the text beside it; what only looks alike stays."""
+    document = {"key": 'x"k-42', "url": 'https://x.example/?k=x"k-42', 'x"k-42': 1, "all": ['a x"k-42', "xk-42"]}
+    blocks = [
+        TextContent(text=json.dumps(document)),
+        TextContent(text='the key is x"k-42'),
+        TextContent(text="the key"),
+    ]
+    terms = ServerTerms(named=True, fields={"$.key": "secret", "$.result": "public"})
+    taken = Classifier(terms).take(CallToolResult(content=blocks, structured_content=document))
+    left = {"url": WITHHELD, "all": [WITHHELD, "xk-42"]}
+    assert taken.structured == left
+    assert [json.loads(taken.content[0].text), *(block.text for block in taken.content[1:])] == [
+        left,
+        WITHHELD,
+        "the key",
+    ]
+
+
 def test_of_two_classes_the_higher_holds_and_a_key_that_is_data_is_no_name() -> None:
     terms = ServerTerms(named=True, fields={"$..pay": "confidential", "$.staff": "personal", "$..name": "public"})
     document = {"staff": {"ann@example.com": {"pay": 9000, "name": "Ann"}}, "bob@example.com": {"ok": True, "n": 4711}}
@@ -110,8 +129,9 @@ def test_what_may_quote_what_is_about_health_is_recorded_as_if_it_were() -> None
         assert [field.health for field in taken.fields] == [True]
         assert "ankle" not in str(taken.error)
     wrapped = {"result": json.dumps({"diagnosis": "broken ankle", "desk": "by the door"})}
-    fields = told.take(CallToolResult(content=[], structured_content=wrapped)).fields
-    assert [(f.name, f.health) for f in fields] == [("$.diagnosis", True), ("$.desk", False)]
+    taken = told.take(CallToolResult(content=[], structured_content=wrapped))
+    assert taken.structured == {"result": json.loads(wrapped["result"])}
+    assert [(f.name, f.health) for f in taken.fields] == [("$.diagnosis", True), ("$.desk", False)]
 
 
 def test_an_embedded_resource_is_withheld() -> None:
