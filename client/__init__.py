@@ -13,8 +13,9 @@ from turngate.client.context import Context
 from turngate.client.gate import Gate, Mode
 from turngate.client.http import connect
 from turngate.client.inference import Inference
+from turngate.client.memories import Remembered
 from turngate.client.transport import Transport, Unreachable
-from turngate.client.turn import Remembered, Turn
+from turngate.client.turn import Turn
 from turngate.client.verdict import Verdict
 from turngate.schemas.shapes import Action, Audience, FieldClass, Origin, Param, Reason, Rendering
 from turngate.schemas.shapes import ValueField as Field

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from types import MappingProxyType
 from typing import Any, Generic, TypeVar
 
@@ -32,7 +32,7 @@ class Context(Mapping[str, T], Generic[T]):
         candidates: Mapping[str, T],
         decided: ContextDecided | None,
         *,
-        unusable: Iterable[str] = (),
+        unusable: Collection[str] = (),
         observed: bool = False,
     ) -> None:
         self.request = request
@@ -46,7 +46,9 @@ class Context(Mapping[str, T], Generic[T]):
         withheld |= {ref: (Reason(code=Code.SECRET_EXPOSED),) for ref, values in shown.items() if not values}
         self.withheld = MappingProxyType(withheld)
         self._items = dict(candidates) if observed else {ref: values[0] for ref, values in shown.items() if values}
-        self._seen = list(dict.fromkeys(ref for ref in candidates if ref not in permitted)) if observed else []
+        self._seen = [ref for ref in candidates if ref not in permitted and ref not in unusable] if observed else []
+        if observed and unusable:  # what no record can name is evidence that nobody has, under this name
+            self._seen.append(f"revision:{request}")
 
     def _shown(self, ref: str, value: T) -> tuple[T, ...]:
         """What a model may see of a permitted candidate: one value, or none."""

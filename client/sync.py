@@ -18,7 +18,8 @@ from anyio.from_thread import BlockingPortal, start_blocking_portal
 from turngate.client import gate as asynchronous
 from turngate.client import http
 from turngate.client.context import Context
-from turngate.client.turn import Remembered, Turn
+from turngate.client.memories import Remembered
+from turngate.client.turn import Turn
 from turngate.client.verdict import Verdict
 from turngate.schemas.shapes import Audience, Reason, Rendering
 

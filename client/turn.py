@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from types import TracebackType
 from typing import Any, Self, TypeVar, overload
 
@@ -17,42 +17,28 @@ from pydantic import TypeAdapter, ValidationError
 from turngate.client.acting import META, Acting
 from turngate.client.asking import Asking, fields_of
 from turngate.client.context import Context, rendered
+from turngate.client.memories import Memories, Remembered
 from turngate.client.transport import Transport
 from turngate.client.verdict import Verdict, is_final, verdict_of
 from turngate.schemas import outputs
 from turngate.schemas.inputs import (
     ContextRequested,
     MemoryKind,
-    MemoryWrite,
     SharingRequested,
     ToolReturned,
     TurnDrafted,
-    WriteBy,
     WriteOp,
 )
 from turngate.schemas.outputs import (
     CommandRefused,
     ContextDecided,
-    RevisionRecorded,
-    RevisionState,
     SharingOffered,
     TurnDecided,
-    WriteRefused,
 )
 from turngate.schemas.shapes import Action, Audience, Code, Reason, Ref, Rendering, ValueField
 
 T = TypeVar("T")
 _REF = TypeAdapter(Ref)
-
-
-@dataclass(frozen=True, slots=True)
-class Remembered:
-    """What became of a memory write. `revision` None: it is not known to be recorded. `staged`: an operator decides."""
-
-    memory: str
-    revision: str | None = None
-    staged: bool = False
-    reasons: tuple[Reason, ...] = ()
 
 
 class Turn:
@@ -78,8 +64,7 @@ class Turn:
         self._trigger = trigger
         self._seen: list[str] = []
         self._contexts: list[Context[Any]] = []
-        self._wrote: list[str] = []
-        self._retired: list[str] = []
+        self._memories = Memories(self._asking, self.name, room)
         self._draft: TurnDrafted | None = None
         try:  # a room, trigger or name that no record can have is refused before anything is said
             self._asking.record(ContextRequested, request="none", turn=self.name, trigger=trigger, **self._place)
@@ -107,15 +92,15 @@ class Turn:
         nothing is handed over; of a gate that only observes, everything is.
         """
         given = dict(candidates) if isinstance(candidates, Mapping) else dict.fromkeys(candidates)
-        usable = {ref: value for ref, value in given.items() if _is_ref(ref)}
+        unusable = {ref for ref in given if not _is_ref(ref)}
+        usable = tuple(ref for ref in given if ref not in unusable)
         request = _new()
-        more = {"turn": self.name, "trigger": self._trigger, "candidates": tuple(usable)}
+        more = {"turn": self.name, "trigger": self._trigger, "candidates": usable}
         answer = await self._asking.answer(
             self._asking.usable(ContextRequested, request=request, **more, **self._place)
         )
         decided = answer if isinstance(answer, ContextDecided) else None
-        unusable = [ref for ref in given if ref not in usable]
-        made = Context(request, usable, decided, unusable=unusable, observed=self._observed)
+        made = Context(request, given, decided, unusable=unusable, observed=self._observed)
         self._contexts.append(made)
         return made
 
@@ -192,18 +177,12 @@ class Turn:
         memory = _new() if memory is None else memory
         revision = f"{memory}@{_new()}"
         op = WriteOp.CREATE if amends is None else WriteOp.AMEND
-        more = {"text": text, "sources": tuple(sources), "restrict": restrict, "health": health, "base": amends}
-        done = await self._write(memory, revision, op, kind, **more)
-        if done.revision is not None:
-            self._wrote.append(done.revision)
-            self._retired += [] if amends is None else [amends]
-        return done
+        more: dict[str, Any] = {"text": text, "sources": tuple(sources), "restrict": restrict, "health": health}
+        return await self._memories.write(_new(), memory, revision, op, kind, base=amends, **more)
 
     async def forget(self, memory: str, revision: str, *, kind: MemoryKind | str = MemoryKind.NOTE) -> Remembered:
         """End a memory's current revision."""
-        done = await self._write(memory, revision, WriteOp.FORGET, kind, base=revision)
-        self._retired += [] if done.revision is None else [done.revision]
-        return done
+        return await self._memories.write(_new(), memory, revision, WriteOp.FORGET, kind, base=revision)
 
     async def request_sharing(self, revision: str, audience: Audience) -> tuple[Reason, ...] | None:
         """Ask the one reader of this direct room whether a memory of theirs may be shared; whoever delivers shows it.
@@ -268,8 +247,8 @@ class Turn:
             broadcast=self._broadcast,
             trigger=self._trigger,
             exposed=tuple(dict.fromkeys((*self._seen, *contexts))),
-            wrote=tuple(self._wrote) if acknowledges else (),
-            retired=tuple(self._retired) if acknowledges else (),
+            wrote=tuple(self._memories.wrote) if acknowledges else (),
+            retired=tuple(self._memories.retired) if acknowledges else (),
             renderings=renderings,
             action=action,
             **self._place,
@@ -282,14 +261,6 @@ class Turn:
         if rendering.exposed is None:
             return rendering
         return rendering.model_copy(update={"exposed": tuple(dict.fromkeys((*rendering.exposed, *self._seen)))})
-
-    async def _write(self, memory: str, revision: str, op: WriteOp, kind: MemoryKind | str, **more: Any) -> Remembered:
-        named = {"write": _new(), "memory": memory, "revision": revision, "op": op, "kind": kind}
-        more |= {"by": WriteBy.TURN, "turn": self.name, "room": self._place["room"]}
-        answer = await self._asking.answer(self._asking.usable(MemoryWrite, **named, **more))
-        if isinstance(answer, RevisionRecorded):
-            return Remembered(memory, revision, staged=answer.state is RevisionState.STAGED)
-        return Remembered(memory, reasons=answer.reasons if isinstance(answer, WriteRefused) else ())
 
 
 def _new() -> str:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from agents import Agent, RunConfig, Runner
-from agents.testing import ScriptedModel, assistant_message
+from agents import Agent, RunConfig, Runner, function_tool
+from agents.testing import ScriptedModel, assistant_message, function_call
 from langchain_core.messages import AIMessage, HumanMessage
 from langgraph.graph import END, START, StateGraph
 from langgraph.store.memory import InMemoryStore
@@ -57,6 +57,29 @@ async def test_what_the_provider_of_a_model_ran_counts_openai_agents(staffed: Wo
     verdict = await openai_agents.say(inference, result)
     assert [(r.server, r.operation) for r in staffed.records(ToolReturned)] == [("web_search", "web_search")]
     assert {r.code for r in verdict.reasons} == {Code.SOURCE_UNKNOWN}
+
+
+async def test_what_an_agent_that_is_a_tool_called_counts_where_its_run_is_hooked(
+    staffed: Workplace, turn: Turn
+) -> None:
+    @function_tool
+    def diary() -> str:
+        """A tool."""
+        return "from the 14th on"
+
+    def asking(tool: str, arguments: dict[str, str]) -> ScriptedModel:
+        return ScriptedModel([[function_call(tool, arguments, call_id="1")], [assistant_message("it says so")]])
+
+    inference = await Inference.begin(turn)
+    guard, quiet = openai_agents.Guard(inference), RunConfig(tracing_disabled=True)
+    helper = Agent(name="helper", tools=[diary], model=asking("diary", {})).as_tool(
+        "helper", "", hooks=guard, run_config=quiet
+    )
+    agent = Agent(name="mesh", tools=[helper], model=asking("helper", {"input": "when?"}))
+    result = await Runner.run(agent, "hello", hooks=guard, run_config=quiet)
+    verdict = await openai_agents.say(inference, result)
+    assert [r.server for r in staffed.records(ToolReturned)] == ["diary", "helper"]
+    assert {r.code for r in verdict.reasons} == {Code.AUDIENCE_NOT_SUBSET, Code.SOURCE_UNKNOWN}
 
 
 async def test_what_the_provider_of_a_model_ran_counts_langgraph(staffed: Workplace, turn: Turn) -> None:
