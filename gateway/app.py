@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from http import HTTPStatus
 from importlib.metadata import version
@@ -67,8 +68,12 @@ class _Quiet:
 
         try:
             await self._app(scope, receive, sending)
+        except asyncio.CancelledError:  # by the server, which stops and would tell of it with a traceback
+            problem = Problem(HTTPStatus.SERVICE_UNAVAILABLE, "the gateway stops: send the same request again")
         except Exception as error:
             log.error("a request failed: %s", type(error).__name__)
-            if not began and scope["type"] == "http":
-                fault = Problem(HTTPStatus.INTERNAL_SERVER_ERROR, "this is a fault of the gateway")
-                await answered(fault)(scope, receive, send)
+            problem = Problem(HTTPStatus.INTERNAL_SERVER_ERROR, "this is a fault of the gateway")
+        else:
+            return
+        if not began and scope["type"] == "http":
+            await answered(problem)(scope, receive, send)

@@ -97,10 +97,10 @@ class Asking:
     ) -> AsyncIterator[Record | None]:
         """Every answer from the first on, until the final one; None where none came for `pause` seconds.
 
-        It ends early where `live` says no.
+        It ends early where `live` says no, and where nobody waits any more.
         """
         entry, told = request.entry, 0
-        while live():
+        while live() and not self.book.closed:
             if told < len(entry.answers):
                 yield entry.answers[told]
                 told += 1
@@ -109,7 +109,7 @@ class Asking:
             else:
                 have = told
                 await self.book.until(request.key, lambda e, have=have: len(e.answers) > have, pause)  # type: ignore[misc]
-                if len(entry.answers) == told:
+                if len(entry.answers) == told and not self.book.closed:
                     yield None
 
 

@@ -81,6 +81,9 @@ class Book:
         self._sought: dict[Key, asyncio.Future[None]] = {}
         self._owners = Owners(keep, most, clock)
         self._let_out: OrderedDict[tuple[str, str], tuple[float, LetOut]] = OrderedDict()
+        self._waits: set[asyncio.Future[None]] = set()
+        #: Whether nobody waits for anything any more.
+        self.closed = False
 
     def __len__(self) -> int:
         return len(self._entries)
@@ -90,9 +93,15 @@ class Book:
         entry = self._entries.get(key)
         return None if entry is None or entry.content is None else entry
 
+    def close(self) -> None:
+        """Let everybody who waits go on with what is known."""
+        self.closed = True
+        for future in (*self._waits, *self._sought.values()):
+            _done(future)
+
     async def find(self, key: Key, patience: float) -> Entry | None:
         """What is known of a request, once it is; None where that is nothing after `patience` seconds."""
-        if (known := self.get(key)) is not None:
+        if (known := self.get(key)) is not None or self.closed:
             return known
         sought = self._sought.setdefault(key, asyncio.get_running_loop().create_future())
         try:
@@ -131,7 +140,7 @@ class Book:
                 self._answered(key, answer)
             _wake(entry)
             if (sought := self._sought.pop(key, None)) is not None:
-                sought.set_result(None)
+                _done(sought)
 
     def _answered(self, key: Key, record: Record) -> None:
         entry = self._entry(key)
@@ -162,9 +171,10 @@ class Book:
         entry = self._entry(key)
         loop = asyncio.get_running_loop()
         deadline = loop.time() + patience
-        while not good(entry) and (left := deadline - loop.time()) > 0:
+        while not good(entry) and not self.closed and (left := deadline - loop.time()) > 0:
             changed = loop.create_future()
             entry.waiting.add(changed)
+            self._waits.add(changed)
             try:
                 async with asyncio.timeout(left):
                     await changed
@@ -172,6 +182,7 @@ class Book:
                 break
             finally:
                 entry.waiting.discard(changed)
+                self._waits.discard(changed)
         return self.get(key)
 
 
@@ -189,8 +200,12 @@ def _let_out(record: TurnAuthorized) -> LetOut:
 
 def _wake(entry: Entry) -> None:
     for future in entry.waiting:
-        if not future.done():
-            future.set_result(None)
+        _done(future)
+
+
+def _done(future: asyncio.Future[None]) -> None:
+    if not future.done():
+        future.set_result(None)
 
 
 def _conflict(record: Record) -> bool:

@@ -83,7 +83,7 @@ async def refresh_requests(
     loop = asyncio.get_running_loop()
     deadline = loop.time() + gate.patience(wait)
     found, place = gate.refreshes.after(token.tenant, place, mine)
-    while not found and (left := deadline - loop.time()) > 0:
+    while not found and not gate.refreshes.closed and (left := deadline - loop.time()) > 0:
         await gate.refreshes.wait(left)
         found, place = gate.refreshes.after(token.tenant, place, mine)
     return json_response({"requests": [told(record) for record in found], "next": f"{place.at}-{place.told}"})

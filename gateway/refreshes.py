@@ -26,6 +26,12 @@ class Refreshes:
     def __init__(self) -> None:
         self._asked: defaultdict[str, deque[RefreshRequested]] = defaultdict(deque)
         self._came = asyncio.Event()
+        self.closed = False
+
+    def close(self) -> None:
+        """Let everybody who waits go on with what is known."""
+        self.closed = True
+        self._came.set()
 
     def learn(self, record: RefreshRequested) -> None:
         """Take notice of a request on the log; again, it changes nothing."""

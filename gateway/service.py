@@ -86,6 +86,8 @@ class Gateway:
                 for task in done:
                     task.result()
             finally:
+                self.book.close()
+                self._gate.refreshes.close()
                 self._server.should_exit = True
                 for task in tasks if not self._server.started else tasks[:-1]:
                     task.cancel()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from pathlib import Path
 from typing import Any
@@ -55,6 +56,27 @@ def test_one_process_without_slack_answers_agents(turngate: Turngate, tmp_path: 
     assert token not in up.said + gateway.said
     assert "hello" not in up.said + gateway.said
     assert "ERROR" not in up.said + gateway.said
+
+
+async def test_who_waits_when_it_stops_is_told_to_ask_again(turngate: Turngate, tmp_path: Path) -> None:
+    log, (file, token) = a_day(turngate, tmp_path), a_token(turngate, tmp_path)
+    command = ("up", "--gateway", "127.0.0.1:0", "--tokens-file", file, "--log", log)
+    headers, far = {"Authorization": f"Bearer {token}"}, DRAFT | {"room": "slack:T1/D2"}
+    with running(tmp_path, *command) as (up, url):
+        async with httpx2.AsyncClient(base_url=url, headers=headers, timeout=30) as agent:
+            place = (await agent.post("/v1/drafts?wait=0", json=far)).headers["location"]
+            async with agent.stream("GET", place, headers={"Accept": "text/event-stream"}) as stream:
+                lines = stream.aiter_lines()
+                assert await anext(lines) == "event: TurnDecided"
+                waiting = asyncio.create_task(agent.post("/v1/drafts", json=far | {"turn": "t2"}))
+                tail = ("tail", "turn-drafts", "--log", log, "--from", "beginning", "--no-follow")
+                while "turn=t2" not in (await asyncio.to_thread(turngate, *tail)).stdout:
+                    assert not waiting.done()
+                await asyncio.to_thread(up.stop)
+                assert not [line async for line in lines if line.startswith("event:")]
+            assert (await waiting).status_code == 202
+    assert "Traceback" not in up.said
+    assert "ERROR" not in up.said
 
 
 def test_without_tokens_or_a_free_place_it_says_so(turngate: Turngate, tmp_path: Path) -> None:
