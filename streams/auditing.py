@@ -9,12 +9,10 @@ from heapq import merge
 from turngate.schemas.catalog import APPLIED
 from turngate.schemas.codec import Codec, Undecodable
 from turngate.schemas.inputs import Record
-from turngate.streams.chain import AUDIT, BOUND, Break, Chains, Link, Row
+from turngate.streams.chain import AUDIT, BOUND, TRACED_SINCE, Break, Chains, Link, Row
 from turngate.streams.log import LogError, Message
 from turngate.streams.recorded import Records, the_stretch
 
-#: The first version of the engine that traced its decisions.
-_TRACES = 5
 #: Later than any record: of a topic that has none left, nothing can be found.
 _NEVER = 1 << 62
 #: How often more traces are asked for while decisions wait for theirs: a broker's topics end one after the other.
@@ -116,7 +114,7 @@ class _Reading:
         if self._records.first(APPLIED, self._partition) > 0:
             return False
         first = next(self._records.scan(APPLIED, self._partition), None)
-        return first is not None and int(the_stretch(first, self._codec).engine) < _TRACES
+        return first is not None and int(the_stretch(first, self._codec).engine) < TRACED_SINCE
 
     def rows(self, topic: str, start: int, end: int) -> Iterator[tuple[int, Row]]:
         """The records in order, each with its stream time."""

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 
 from turngate.schemas.catalog import APPLIED, INPUT_TOPICS, OUTPUT_TOPIC, OUTPUT_TOPICS, SHADOW
 from turngate.schemas.codec import Codec
+from turngate.streams.chain import TRACED_SINCE
 from turngate.streams.log import Headers, Message, Outgoing
 from turngate.streams.recorded import Cursor, Records
 from turngate.streams.replay import Step
@@ -72,7 +73,8 @@ class Comparing:
 
     def compare(self, step: Step) -> list[Difference]:
         """What differs in what came of a stretch."""
-        return self._compare(step.after, step.outputs, step.held)
+        untraced = int(step.recorded.engine) < TRACED_SINCE
+        return self._compare(step.after, step.outputs, step.held, untraced=untraced)
 
     def compare_stretch(self, step: Step) -> list[Difference]:
         """Whether the recorded stretch is what is recorded now; only one of the same engine can be."""
@@ -88,7 +90,12 @@ class Comparing:
         return self._compare(positions, [], frozenset())
 
     def _compare(
-        self, positions: Mapping[str, int], outputs: list[Outgoing], held: frozenset[tuple[str, int]]
+        self,
+        positions: Mapping[str, int],
+        outputs: list[Outgoing],
+        held: frozenset[tuple[str, int]],
+        *,
+        untraced: bool = False,
     ) -> list[Difference]:
         found: list[Difference] = []
         again: dict[str, list[Outgoing]] = {topic: [] for topic in COMPARED}
@@ -97,6 +104,9 @@ class Comparing:
         was: dict[str, list[Message]] = {}
         for topic, made_again in again.items():
             recorded = was[topic] = list(self._came_of(topic, positions))
+            if topic == AUDIT and untraced and not recorded:
+                self.chains.untraced(made_again)  # by an engine that had no traces to record
+                made_again = []  # noqa: PLW2901
             there = again[topic] = self._there(topic, recorded, made_again) if topic in self.cut else made_again
             self.decisions += len(there)
             if _bytes(recorded) != _bytes(there) or (topic == AUDIT and self.chains.apart):

@@ -33,6 +33,11 @@ class TraceChains:
         if self.apart:
             self.apart.pop((key or b"").decode("utf-8", "replace"), None)
 
+    def untraced(self, traces: Sequence[Outgoing]) -> None:
+        """These are made now, and were not when it was decided: the recorded chain has not begun yet."""
+        for trace in filter(None, map(self._trace, traces)):
+            self.apart[trace.tenant] = Link(0, ""), Link(trace.number, trace_digest(trace))
+
     def differs(self, was: Message | None, now: Outgoing | None) -> bool:
         """Whether the next traces of a tenant differ by more than by the traces that they name as those before them."""
         r, a = self._trace(was), self._trace(now)

@@ -17,7 +17,8 @@ from tests.streams.world import CODEC, EPOCH, READERS, ROOMS, Input, a_delivered
 from turngate.processors.engine import Engine
 from turngate.processors.keys import TEST_KEYS
 from turngate.schemas.catalog import APPLIED, DRAFTS, INPUT_TOPICS, OUTPUT_TOPICS
-from turngate.schemas.outputs import StretchApplied, TurnAuthorized, TurnDecided, Verdict
+from turngate.schemas.digests import trace_digest
+from turngate.schemas.outputs import DecisionTraced, StretchApplied, TurnAuthorized, TurnDecided, Verdict
 from turngate.streams.archive import Archive
 from turngate.streams.comparing import COMPARED, Difference
 from turngate.streams.exporting import export
@@ -140,6 +141,39 @@ def test_a_decision_that_is_another_one_now_is_one_difference_with_both_traces(r
     traces = [tuple(CODEC.decode(side.value) for side in d.traces) for d in found]  # type: ignore[union-attr]
     assert {trace.turn for both in traces for trace in both} == {turn}  # type: ignore[attr-defined]
     assert all(was.decided != now.decided for was, now in traces)  # type: ignore[attr-defined]
+
+
+def test_decisions_of_an_engine_that_traced_nothing_are_compared_without_traces() -> None:
+    """And the chain that began under the next version is its own, wherever this one's would stand by then."""
+    with LocalLog() as before, LocalLog() as log:
+        live(before, islice(history(40), 60))
+        ends = {topic: before.end(topic, 0) for topic in OUTPUT_TOPICS}
+        live(log, history(40))
+
+        def as_it_was(m: Message) -> Message | None:
+            record = CODEC.decode(m.value)
+            if isinstance(record, StretchApplied) and m.offset < ends[APPLIED]:
+                return replace(m, value=CODEC.encode(record.model_copy(update={"engine": "4"})))
+            if m.topic == "audit":
+                return rechained(m, ends["audit"])
+            return m
+
+        heads: list[str | None] = [None]
+
+        def rechained(m: Message, since: int) -> Message | None:
+            """The trace as the first version that has some would have written it."""
+            if m.offset < since:
+                return None
+            link = {"number": m.offset - since + 1, "previous": heads[-1]}
+            trace = CODEC.decode(m.value).model_copy(update=link)
+            assert isinstance(trace, DecisionTraced)
+            heads.append(trace_digest(trace))
+            return replace(m, offset=m.offset - since, value=CODEC.encode(trace))
+
+        with copy(log, as_it_was) as upgraded:
+            verifying, differences = verified(upgraded)
+            assert upgraded.end("audit", 0) > 10
+    assert (verifying.engines, differences) == (["4"], [])
 
 
 def test_a_draft_that_is_gone_sets_no_later_trace_apart() -> None:
