@@ -204,3 +204,12 @@ def test_the_stores_benchmark_stores_all_that_was_decided(postgres: str, tmp_pat
         measured = [name for name in result if name.endswith(("_cpu", "_time"))]
         assert len(measured) == 6
         assert all(value > 0 for name in measured for value in result[name])
+
+
+@pytest.mark.kafka
+def test_a_store_beside_a_worker_has_all_that_it_decided(kafka: str, postgres: str) -> None:
+    flags = ("--drafts", "60", "--members", "5", "--bootstrap-servers", kafka, "--postgres-dsn", postgres)
+    command = [sys.executable, "-m", "benchmarks.store_beside_worker", *flags]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=240, check=False)
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert done.stdout.endswith("later all that came of them was stored (60 decisions)\n")
