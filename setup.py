@@ -17,14 +17,14 @@ from setuptools import Extension, setup
 ROOT = Path(__file__).parent
 CONFIG = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
 #: What the sources are known to compile with.
-MYPYC = "mypy==2.4.*"
+MYPYC = ["mypy==2.4.*", "types-PyYAML"]
 #: Commands that ask what a build needs, or what it will be called, and build nothing.
 ASKING = {"egg_info", "dist_info"}
 
 
 def requirements() -> list[str]:
     """What compiling needs beside a compiler: mypyc, and what the sources import, since it reads their types."""
-    return [MYPYC, *CONFIG["project"]["dependencies"]]
+    return [*MYPYC, *CONFIG["project"]["dependencies"]]
 
 
 def extensions() -> list[Extension]:
