@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from turngate.cli.errors import Impossible, extra
+from turngate.cli.files import reading
 from turngate.cli.options import Connection, connects
 from turngate.cli.slack_parts import Work, feed_of, log_lines, place_of, until_stopped
 
@@ -31,6 +32,15 @@ TokensFile = Annotated[
         rich_help_panel=_PANEL,
     ),
 ]
+Tls = Annotated[
+    tuple[Path, Path] | None,
+    typer.Option(
+        "--tls",
+        metavar="CERT.pem KEY.pem",
+        help="Speak HTTPS, with this certificate and its key.",
+        rich_help_panel=_PANEL,
+    ),
+]
 Rate = Annotated[
     int, typer.Option(metavar="N", min=1, help="Requests of one token in a second.", rich_help_panel=_PANEL)
 ]
@@ -45,13 +55,14 @@ def gateway(
     *,
     listen: Annotated[str, typer.Option(metavar="HOST:PORT", help="Where it answers.")] = "127.0.0.1:8080",
     tokens_file: TokensFile = None,
+    tls: Tls = None,
     rate: Rate = 200,
     max_body: MaxBody = 1 << 20,
 ) -> None:
     """Answer agents, connectors and executors over HTTP, until SIGTERM or Ctrl-C.
 
     What it acknowledges is on the log, and a request that is sent again is answered as before. Any number of gateways
-    may stand before one log. It speaks plain HTTP: let a proxy bring TLS. See docs/gateway.md.
+    may stand before one log. Without --tls it speaks plain HTTP: let a proxy bring TLS. See docs/gateway.md.
 
     Tokens lie in a file, or in Postgres where several gateways share them.
 
@@ -63,7 +74,7 @@ def gateway(
 
     async def run() -> None:
         async with feed_of(connection) as (feed, work):
-            await until_stopped(*work, *looking, serving(feed, tokens, place, limits, "--listen").run())
+            await until_stopped(*work, *looking, serving(feed, tokens, place, limits, tls, "--listen").run())
 
     asyncio.run(run())
 
@@ -99,11 +110,20 @@ def limits_of(rate: int, max_body: int) -> Limits:
     return Limits(rate=rate, body=max_body)
 
 
-def serving(feed: Feed, tokens: Tokens, place: tuple[str, int], limits: Limits, flag: str) -> Gateway:
-    """A gateway that listens. Raises `Impossible` where the place is not to be had."""
+def serving(
+    feed: Feed, tokens: Tokens, place: tuple[str, int], limits: Limits, tls: tuple[Path, Path] | None, flag: str
+) -> Gateway:
+    """A gateway that listens. Raises `Impossible` where the place is not to be had, or a file is no use."""
+    import ssl
+
     from turngate.gateway.service import Gateway
 
+    for file in tls or ():
+        with reading(file):
+            pass
     try:
-        return Gateway(feed, tokens, place, limits)
+        return Gateway(feed, tokens, place, limits, tls=tls)
+    except ssl.SSLError:
+        raise Impossible("--tls: not a PEM certificate and its private key, or the key has a password") from None
     except OSError as error:
         raise Impossible(f"{flag} {place[0]}:{place[1]}: {error.strerror}") from None

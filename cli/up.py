@@ -12,7 +12,7 @@ import typer
 
 from turngate.cli.errors import Impossible, extra
 from turngate.cli.files import embedded
-from turngate.cli.gateway import MaxBody, Rate, TokensFile, limits_of, serving, tokens_of
+from turngate.cli.gateway import MaxBody, Rate, Tls, TokensFile, limits_of, serving, tokens_of
 from turngate.cli.options import Connection, KeysFile
 from turngate.cli.slack_parts import (
     How,
@@ -52,6 +52,7 @@ def up(
         str, typer.Option(metavar="HOST:PORT", help="Where the gateway answers.", rich_help_panel="Gateway")
     ] = "127.0.0.1:8080",
     tokens_file: TokensFile = None,
+    tls: Tls = None,
     rate: Rate = 200,
     max_body: MaxBody = 1 << 20,
     keys_file: KeysFile = None,
@@ -86,7 +87,7 @@ def up(
             async with contextlib.AsyncExitStack() as stack:
                 work = [] if chat is None else await chat.connected(there, feed, stack)
                 if tokens is not None:
-                    work.append(serving(feed, tokens, place, limits_of(rate, max_body), "--gateway").run())
+                    work.append(serving(feed, tokens, place, limits_of(rate, max_body), tls, "--gateway").run())
                 await until_stopped(feed.tick(), *work)
 
     asyncio.run(run())

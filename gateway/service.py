@@ -8,6 +8,7 @@ import logging
 import socket
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import uvicorn
 
@@ -43,11 +44,18 @@ class _Server(uvicorn.Server):
 class Gateway:
     """The gateway on a log; it listens once this is made, and answers in `run`.
 
-    `place`: a host and a port, 0 for any free one. `keep`: seconds. Raises `OSError` where the place is not to be had.
+    `place`: a host and a port, 0 for any free one. `tls`: PEM files of a certificate and its key, without a password.
+    `keep`: seconds. Raises `OSError` where the place is not to be had, or a file, `ssl.SSLError` where a file is none.
     """
 
     def __init__(
-        self, feed: Feed, tokens: Tokens, place: tuple[str, int], limits: Limits | None = None, keep: float = KEEP
+        self,
+        feed: Feed,
+        tokens: Tokens,
+        place: tuple[str, int],
+        limits: Limits | None = None,
+        keep: float = KEEP,
+        tls: tuple[Path, Path] | None = None,
     ) -> None:
         self._feed = feed
         self._keep = keep
@@ -62,8 +70,16 @@ class Gateway:
                 server_header=False,
                 lifespan="off",
                 timeout_graceful_shutdown=5,
+                ssl_certfile=None if tls is None else tls[0],
+                ssl_keyfile=None if tls is None else str(tls[1]),
+                ssl_keyfile_password="no password",  # noqa: S106  or OpenSSL would ask for one at the terminal
             )
         )
+        try:
+            self._server.config.load()
+        except BaseException:
+            self._socket.close()
+            raise
 
     @property
     def place(self) -> str:

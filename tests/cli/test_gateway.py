@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import json
+import ssl
 from pathlib import Path
 from typing import Any
 
 import httpx2
+import trustme
 
 from tests.cli.conftest import MESSAGE, POLICY, Turngate, listing, written
 from tests.gateway.processes import running
@@ -56,6 +58,26 @@ def test_one_process_without_slack_answers_agents(turngate: Turngate, tmp_path: 
     assert token not in up.said + gateway.said
     assert "hello" not in up.said + gateway.said
     assert "ERROR" not in up.said + gateway.said
+
+
+def test_it_speaks_https_with_a_certificate(turngate: Turngate, tmp_path: Path) -> None:
+    log, (file, token) = a_day(turngate, tmp_path), a_token(turngate, tmp_path)
+    authority, pems = trustme.CA(), (tmp_path / "cert.pem", tmp_path / "key.pem")
+    made = authority.issue_cert("127.0.0.1")
+    made.cert_chain_pems[0].write_to_path(pems[0])
+    made.private_key_pem.write_to_path(pems[1])
+    trusting = ssl.create_default_context()
+    authority.configure_trust(trusting)
+    command = ("gateway", "--listen", "127.0.0.1:0", "--tokens-file", file, "--log", log)
+    with running(tmp_path, *command, "--tls", *pems) as (gateway, url):
+        at, headers = url.replace("http:", "https:"), {"Authorization": f"Bearer {token}"}
+        answer = httpx2.post(f"{at}/v1/drafts", json=DRAFT, headers=headers, verify=trusting, timeout=30)
+        assert answer.json()["verdict"] == "deliver"
+        gateway.stop()
+    refused = turngate(*command, "--tls", pems[0], pems[0])
+    assert (refused.exit_code, "--tls: not a PEM certificate and its private key" in refused.stderr) == (2, True)
+    refused = turngate(*command, "--tls", pems[0], tmp_path / "nothing")
+    assert (refused.exit_code, f"{tmp_path / 'nothing'}: No such file" in refused.stderr) == (2, True)
 
 
 async def test_who_waits_when_it_stops_is_told_to_ask_again(turngate: Turngate, tmp_path: Path) -> None:
