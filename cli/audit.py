@@ -59,7 +59,7 @@ def verify(
 
     turngate audit verify --store --postgres-dsn postgresql://db/turngate
 
-    turngate audit verify --checkpoint 2026-12-01T08:00:00Z.json --public-key audit.key.pub
+    turngate audit verify --checkpoint 2026-12-01T080000.000Z.json --public-key audit.key.pub
     """
     from turngate.streams.auditing import audit as audited
     from turngate.streams.chain import BOUND as bound
