@@ -68,7 +68,10 @@ def running(cluster: Cluster, folder: Path, dsn: str, schema: str) -> Iterator[N
 
 
 async def measure(cluster: Cluster, folder: Path, dsn: str, drafts: int, members: int) -> tuple[float, float, int]:
-    """Seconds until the worker was done and until the store was, from the first decision on; how many were stored."""
+    """Seconds until the worker was done and until the store was; how many decisions were stored.
+
+    From the first decision that was seen on, or the look before where that was the last one.
+    """
     end, schema = await prepared(cluster, members, drafts), f"b{uuid.uuid4().hex[:8]}"
     began = decided = 0.0
     with running(cluster, folder, dsn, schema):
@@ -76,7 +79,7 @@ async def measure(cluster: Cluster, folder: Path, dsn: str, drafts: int, members
         while time.monotonic() < deadline:
             now, at = time.monotonic(), await cluster.applied()
             reached = max((offset for place, offset in at.items() if place.topic == DRAFTS), default=0)
-            began = now if not began and reached else began
+            began = now - PAUSE if not began and reached else began
             decided = now if not decided and reached >= end else decided
             if decided and await _stored(cluster, dsn, schema):
                 return decided - began, time.monotonic() - began, _decisions(dsn, schema)
