@@ -71,6 +71,10 @@ def test_what_a_worker_decided_is_decided_again(
     assert sum(archive.end("turn-drafts", p) > 0 for p in (0, 1)) == 1
     alone = turngate("replay", "--exported", tmp_path / "x", "--partition", partition)  # without registry and broker
     assert (alone.exit_code, alone.stdout) == (0, whole.stdout)
+    refused = turngate("report", "--tenant", "acme", "--json", *both)
+    assert (refused.exit_code, refused.stderr) == (0, "")
+    assert json.loads(refused.stdout)["decided"] >= 2  # the worker may have been killed while t3 was held
+    assert turngate("report", "--tenant", "acme", "--json", "--exported", tmp_path / "x").stdout == refused.stdout
     without = turngate("replay", *at, "--partition", partition)
     assert (without.exit_code, "is no stretch" in without.stderr) == (2, True)
 
