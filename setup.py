@@ -46,6 +46,8 @@ def extensions() -> list[Extension]:
 
 
 if os.environ.get("TURNGATE_COMPILE") == "1":
+    if "editable_wheel" in sys.argv:  # its libraries would lie beside the sources, and run in place of what is edited
+        sys.exit("TURNGATE_COMPILE=1 is for `pip install .`: what is installed with --editable stays Python.")
     setup(setup_requires=requirements(), ext_modules=[] if ASKING.intersection(sys.argv) else extensions())
 else:
     setup()

@@ -27,6 +27,13 @@ def compiled(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return installed(wheel, folder / "site")
 
 
+def test_what_is_edited_is_never_shadowed_by_what_was_compiled() -> None:
+    done = run(sys.executable, "setup.py", "editable_wheel", TURNGATE_COMPILE="1")
+    assert done.returncode == 1
+    assert "stays Python" in done.stderr
+    assert not list((ROOT / "processors").glob("*.so"))
+
+
 def test_the_library_is_inside_of_turngate_and_every_module_is_there_as_python_too(compiled: Path) -> None:
     assert {path.name for path in compiled.iterdir() if path.suffix != ".dist-info"} == {"turngate", "bin"}
     made = {path.name.removesuffix(SUFFIX) for path in compiled.rglob("*.so")}
