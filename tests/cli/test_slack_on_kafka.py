@@ -56,5 +56,5 @@ def test_what_is_said_becomes_known_evidence(turngate: Turngate, own_broker: Bro
     texts = [m["value"]["text"] for m in tailed(turngate, own_broker.bootstrap, "observed-messages")]  # type: ignore[index]
     assert set(texts) == {"the zebra is out", "is anybody there"}
     records = [r["record"] for r in tailed(turngate, own_broker.bootstrap, "membership-refreshes")]
-    assert records[-1] == "RoomChanged"
-    assert set(records[:-1]) == {"MembershipPage"}
+    assert records.count("RoomChanged") == 1
+    assert set(records) == {"MembershipPage", "RoomChanged"}  # the room may have been listed again since
