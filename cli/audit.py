@@ -103,7 +103,7 @@ def _verify_store(
         from turngate.sinks.store.verifying import SETTLE_MS, verify
 
         # A log's store has just been filled to its end: nothing lags behind.
-        for found in verify(asking, signed, bound, SETTLE_MS if connection.log_file() is None else -1):
+        for found in verify(asking, signed, bound, SETTLE_MS if connection.log_file() is None else None):
             for one in found.breaks:
                 typer.echo(json.dumps(asdict(one), ensure_ascii=False) if as_json else _text(one))
             _tell_chains(found.chains, f"audit[{found.partition}]")

@@ -163,7 +163,7 @@ def audible(ref: str, found: Iterable[Audible], ended: str | None) -> Iterator[s
         source = one.source
         state = "" if source.state is None else f" (memory {source.memory}, {source.state})"
         yield f"{ref}, as {source.agent} has it since {when(source.recorded_at)}{state}"
-        yield f"  may be heard by {who(one.audience)}"
+        yield f"  {'may' if ended is None else 'could'} be heard by {who(one.audience)}"
         if source.restrictions:
             yield f"  in {', '.join(source.restrictions)} alone"
         if source.state in _UNUSED:

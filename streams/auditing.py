@@ -64,7 +64,8 @@ def audit(
             break
         at, ends[AUDIT] = ends[AUDIT], records.end(AUDIT, partition)
         breaks += [b for _, row in reading.rows(AUDIT, at, ends[AUDIT]) if (b := chains.take(row)) is not None]
-    breaks += chains.finish(tail)
+    # A trace that was written since may name a decision that was written after the decisions' end.
+    breaks += chains.finish(lambda one: one.topic == AUDIT and one.offset is not None and one.offset >= tail)
     return Audited(partition, firsts[AUDIT], ends[AUDIT], chains, breaks)
 
 

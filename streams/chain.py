@@ -6,7 +6,7 @@ It knows no log: rows come from wherever they are kept, each topic's in its own 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -135,14 +135,14 @@ class Chains:
         of.broken = found is not None
         return found
 
-    def finish(self, tail: int | None = None) -> Iterator[Break]:
+    def finish(self, may_come: Callable[[Break], bool] = lambda _: False) -> Iterator[Break]:
         """What is missing now that no row comes any more.
 
-        `tail`: from which offset on a trace's decision may have been written after the decisions were read.
+        `may_come`: whether what is missing there may only not have been read yet. Then it hides nothing else.
         """
         for tenant, of in sorted(self._tenants.items()):
             if not of.broken:
-                found = self._unfinished(tenant, of, tail)
+                found = self._unfinished(tenant, of, may_come)
                 if found is not None:
                     of.broken = True
                     yield found
@@ -243,7 +243,7 @@ class Chains:
                 one.popleft()
                 self.apart += 1
         if len(pair.made) > MOST_APART or len(pair.named) > MOST_APART:
-            return self._left(tenant, topic, pair, None)
+            return next(self._left(tenant, topic, pair), None)
         return None
 
     def _without(self, pair: _Pair, topic: str, final: bool) -> list[deque[_Seen]] | None:
@@ -267,9 +267,11 @@ class Chains:
 
     # The end
 
-    def _unfinished(self, tenant: str, of: _Tenant, tail: int | None) -> Break | None:
+    def _unfinished(self, tenant: str, of: _Tenant, may_come: Callable[[Break], bool]) -> Break | None:
         for topic, pair in of.pairs.items():
-            found = self._settle(of, tenant, topic, final=True) or self._left(tenant, topic, pair, tail)
+            found = self._settle(of, tenant, topic, final=True)
+            if found is None:
+                found = next((one for one in self._left(tenant, topic, pair) if not may_come(one)), None)
             if found is not None:
                 return found
         signed = max(of.signed, default=0)
@@ -279,14 +281,14 @@ class Chains:
             return Break(tenant, AUDIT, self._partition, None, why)
         return None
 
-    def _left(self, tenant: str, topic: str, pair: _Pair, tail: int | None) -> Break | None:
+    def _left(self, tenant: str, topic: str, pair: _Pair) -> Iterator[Break]:
+        """The first decision without a trace, and the first trace without its decision."""
         made = next((one for one in pair.made if one.at != self._since.get(AUDIT)), None)
         if made is not None:
-            return Break(tenant, topic, self._partition, made.offset, "has no trace")
+            yield Break(tenant, topic, self._partition, made.offset, "has no trace")
         named = next((one for one in pair.named if one.at != self._since.get(topic)), None)
-        if named is not None and (tail is None or named.offset < tail):
-            return Break(tenant, AUDIT, self._partition, named.offset, f"names a decision that is not on {topic}")
-        return None
+        if named is not None:
+            yield Break(tenant, AUDIT, self._partition, named.offset, f"names a decision that is not on {topic}")
 
 
 def _at(row: Row, why: str) -> Break:

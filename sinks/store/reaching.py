@@ -69,8 +69,8 @@ def blast_radius(connection: Connection, tenant: str, reader: str, source: str |
     asked = Asked(connection, tenant)
     found: list[Reached] = []
     rows = [(row, heard) for row, heard in _let_out(asked, reader) if heard is not None]
-    sent = {row.turn: row for row in asked.of(DELIVERIES, "turn", (row.turn for row, _ in rows))}
-    kept = [(row, heard) for row, heard in rows if _may_have_been_sent(sent.get(row.turn))]
+    sent = _deliveries(asked, (row.turn for row, _ in rows))
+    kept = [(row, heard) for row, heard in rows if row.turn not in sent or _may_have_been_sent(sent[row.turn])]
     paths = {} if source is None else _paths(asked, source, [f"{TURN}{row.turn}" for row, _ in kept])
     for row, heard in kept:
         path = tuple(row.provenance) if source is None else paths.get(f"{TURN}{row.turn}")
@@ -81,8 +81,17 @@ def blast_radius(connection: Connection, tenant: str, reader: str, source: str |
     return found
 
 
-def _may_have_been_sent(delivery: Row[Any] | None) -> bool:
-    return delivery is None or delivery.status in (DeliveryStatus.SENT, DeliveryStatus.UNCERTAIN)
+def _deliveries(asked: Asked, turns: Iterable[str]) -> dict[str, Row[Any]]:
+    """What became of each turn: where several records say it, the last of those by which it may have been sent."""
+    found: dict[str, Row[Any]] = {}
+    for row in asked.of(DELIVERIES, "turn", turns):
+        if row.turn not in found or _may_have_been_sent(row) or not _may_have_been_sent(found[row.turn]):
+            found[row.turn] = row
+    return found
+
+
+def _may_have_been_sent(delivery: Row[Any]) -> bool:
+    return delivery.status in (DeliveryStatus.SENT, DeliveryStatus.UNCERTAIN)
 
 
 def _let_out(asked: Asked, reader: str) -> Iterator[tuple[Row[Any], Heard | None]]:

@@ -49,12 +49,12 @@ def verify(
     connection: Connection,
     signed: Mapping[int, Mapping[str, Collection[Link]]] | None = None,
     bound: Collection[str] = BOUND,
-    settle: int = SETTLE_MS,
+    settle: int | None = SETTLE_MS,
 ) -> Iterator[Verified]:
     """Check every tenant's chain, and the records that it names on the topics of `bound`.
 
     `signed`: by partition, what checkpoints have of each tenant. What lies in the last `settle` milliseconds of a
-    partition may lack its counterpart.
+    partition may lack its counterpart; None where the store has been filled to the end, and nothing may.
     """
     of = union(*(select(table.c.tenant, table.c.partition) for table in (TRACES, DECISIONS, AUTHORIZATIONS)))
     links = {} if signed is None else signed
@@ -62,10 +62,11 @@ def verify(
     places |= {(tenant, partition) for partition, tenants in links.items() for tenant in tenants}
     for tenant, partition in sorted(places):
         rows = _Rows(connection, tenant, partition)
-        yield _verified(rows, links.get(partition, {}).get(tenant, ()), bound, rows.newest() - settle)
+        settled = None if settle is None else rows.newest() - settle
+        yield _verified(rows, links.get(partition, {}).get(tenant, ()), bound, settled)
 
 
-def _verified(rows: _Rows, signed: Collection[Link], bound: Collection[str], settled: int) -> Verified:
+def _verified(rows: _Rows, signed: Collection[Link], bound: Collection[str], settled: int | None) -> Verified:
     topics = {AUDIT: rows.traces, VERDICTS: rows.decided, OUTBOUND: rows.authorized}
     read = [topic for topic in (*BOUND, AUDIT) if topic == AUDIT or topic in bound]
     first = next(rows.traces(), None)
@@ -80,9 +81,16 @@ def _verified(rows: _Rows, signed: Collection[Link], bound: Collection[str], set
         found = chains.take(row)
         if found is not None:
             breaks.append(found)
-    left = list(chains.finish())
-    late = [one for one in left if one.offset is not None and rows.time(one.topic, one.offset) > settled]
-    return Verified(tenant, partition, chains, breaks + [one for one in left if one not in late], bool(late))
+    late: list[Break] = []
+
+    def may_come(one: Break) -> bool:
+        if settled is None or one.offset is None or rows.time(one.topic, one.offset) <= settled:
+            return False
+        late.append(one)
+        return True
+
+    breaks += chains.finish(may_come)
+    return Verified(tenant, partition, chains, breaks, bool(late))
 
 
 class _Rows:
@@ -95,9 +103,10 @@ class _Rows:
         self._asked = Asked(connection, tenant)
 
     def newest(self) -> int:
-        """When the newest record of the partition lay on the log."""
-        times = select(func.max(POSITIONS.c.time)).where(POSITIONS.c.partition == self.partition)
-        return self._connection.scalar(times) or 0
+        """When the newest record of the partition lay on the log; by the rows too, so that no one place decides it."""
+        tables = (POSITIONS, TRACES, DECISIONS, AUTHORIZATIONS)
+        times = (select(func.max(table.c.time)).where(table.c.partition == self.partition) for table in tables)
+        return max(self._connection.scalar(time) or 0 for time in times)
 
     def time(self, topic: str, offset: int) -> int:
         """When a record lay on the log."""
@@ -172,10 +181,14 @@ def _made(kind: type[R], row: Row[Any], **more: Any) -> R | None:
 
 
 def _trace(row: Row[Any]) -> DecisionTraced | None:
+    """The whole record; None where there is none, or where the columns beside it say something else."""
     try:
-        return DecisionTraced.model_validate(row.trace)
+        trace = DecisionTraced.model_validate(row.trace)
     except ValueError:
         return None
+    beside = {"number" if name == "sequence" else name: value for name, value in row._mapping.items()}
+    named = beside.keys() - _PLACE - {"trace"}
+    return trace if all(getattr(trace, name) == beside[name] for name in named) else None
 
 
 def _turn(row: Row[Any], reasons: list[Row[Any]]) -> TurnDecided | None:

@@ -91,7 +91,7 @@ def test_who_can_see_a_source_and_what_a_reader_was_sent_of_it(turngate: Turngat
     assert seen[:3] == [
         f"message:{C1}/10 was erased: nobody may hear it any more",  # it quotes what was erased
         f"message:{C1}/10, as mesh has it since 2026-01-01 00:00:14Z",
-        "  may be heard by slack:T1/UALEX",
+        "  could be heard by slack:T1/UALEX",
     ]
     assert "  which is what 2 pieces of evidence have in common:" in seen
     assert turngate("who-can-see", "revision:d@1", *of).stdout.startswith(

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from sqlalchemy import Connection, delete
+import pytest
+from sqlalchemy import Connection, delete, insert, select, update
 
 from tests.sinks.store.story import EVE, MINE, THEIRS
 from tests.streams.telling import ALEX, C1, D1, KIM
@@ -12,7 +13,7 @@ from turngate.schemas.shapes import Audience, Scope
 from turngate.sinks.store.audible import who_can_see
 from turngate.sinks.store.explaining import Told, explain
 from turngate.sinks.store.reaching import Heard, blast_radius
-from turngate.sinks.store.tables import AUDIENCES, POSITIONS, TRACES
+from turngate.sinks.store.tables import AUDIENCES, DELIVERIES, POSITIONS, TRACES
 
 
 def told(store: Connection, turn: str) -> Told:
@@ -136,3 +137,14 @@ def test_what_a_reader_was_sent(store: Connection) -> None:
     assert [one.status for one in blast_radius(store, "acme", KIM, THEIRS)] == ["sent", None]
     assert blast_radius(store, "acme", EVE) == []
     assert blast_radius(store, "other", KIM) == []
+
+
+@pytest.mark.parametrize("later", [True, False])
+def test_what_may_have_been_sent_once_counts_whatever_else_is_said_of_it(store: Connection, later: bool) -> None:
+    (said,) = store.execute(select(DELIVERIES).where(DELIVERIES.c.turn == "t2"))
+    again = {"offset": 9_999 if later else -1, "status": "withheld", "message": None}
+    store.execute(insert(DELIVERIES).values(dict(said._mapping) | again))
+    (one,) = blast_radius(store, "acme", KIM, MINE)
+    assert (one.turn, one.status, one.message) == ("t2", "sent", f"{C1}/9")
+    store.execute(update(DELIVERIES).where(DELIVERIES.c.turn == "t2").values(status="failed"))
+    assert blast_radius(store, "acme", KIM, MINE) == []  # none of them says so

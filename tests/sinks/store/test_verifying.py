@@ -8,7 +8,7 @@ import pytest
 from sqlalchemy import Connection, Table, delete, insert, select, update
 
 from tests.streams.telling import KIM
-from turngate.sinks.store.tables import AUDIENCES, AUTHORIZATIONS, CANDIDATES, DECISIONS, REASONS, TRACES
+from turngate.sinks.store.tables import AUDIENCES, AUTHORIZATIONS, CANDIDATES, DECISIONS, POSITIONS, REASONS, TRACES
 from turngate.sinks.store.verifying import Verified, verify
 from turngate.streams.chain import BOUND, Link
 
@@ -19,7 +19,7 @@ def checked(store: Connection, **more: Any) -> Verified:
 
 
 def whys(store: Connection, **more: Any) -> list[str]:
-    return [f"{one.topic}@{one.offset} {one.why}" for one in checked(store, settle=-1, **more).breaks]
+    return [f"{one.topic}@{one.offset} {one.why}" for one in checked(store, settle=None, **more).breaks]
 
 
 def rows_of(store: Connection, table: Table) -> list[Any]:
@@ -53,6 +53,8 @@ def test_what_was_decided_is_what_is_there(store: Connection) -> None:  # R-RET-
         (AUTHORIZATIONS, "grants", ["g9"]),
         (AUTHORIZATIONS, "valid_until", 0),
         (TRACES, "trace", {}),
+        *((TRACES, column, "other") for column in ("decision", "turn", "request", "call", "agent", "room")),
+        (TRACES, "sequence", 7),
         (CANDIDATES, "permitted", None),
         (AUDIENCES, "readers", [KIM]),
     ],
@@ -98,8 +100,28 @@ def test_what_is_new_may_lack_its_counterpart_and_is_no_break_until_it_is_older(
     found = checked(store)
     assert (found.breaks, found.waiting) == ([], True)
     assert whys(store) == [f"turn-verdicts@{rows_of(store, DECISIONS)[-1].offset} has no trace"]
-    assert checked(store, settle=-1).waiting is False
+    assert checked(store, settle=None).waiting is False
     store.rollback()
+
+
+def test_what_may_yet_come_hides_nothing_else(store: Connection) -> None:
+    last = rows_of(store, TRACES)[-1]
+    head = checked(store).chains.heads["acme"]
+    store.execute(delete(TRACES).where(TRACES.c.offset == last.offset))
+    found = checked(store, settle=5_000)
+    assert (found.breaks, found.waiting) == ([], True)  # the last decision may wait for its trace
+    (cut,) = checked(store, settle=5_000, signed={0: {"acme": [head]}}).breaks
+    assert "its end is missing" in cut.why
+    first = rows_of(store, AUTHORIZATIONS)[0]
+    store.execute(insert(AUTHORIZATIONS).values(dict(first._mapping) | {"offset": 9_999, "turn": "never"}))
+    assert [(one.topic, one.offset) for one in checked(store, settle=5_000).breaks] == [("outbound", 9_999)]
+
+
+def test_how_far_the_store_is_said_to_be_hides_nothing(store: Connection) -> None:
+    store.execute(update(POSITIONS).values(time=0))
+    store.execute(delete(AUTHORIZATIONS))
+    assert len(whys(store)) == 1
+    assert len(checked(store, settle=5_000).breaks) == 1
 
 
 def test_what_a_checkpoint_signed_must_be_there(store: Connection) -> None:
