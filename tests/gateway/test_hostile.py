@@ -192,7 +192,12 @@ async def raw(running: Running, *pieces: bytes, pause: float = 0) -> bytes:
 
 
 def head(token: str, length: object = 1000, **more: str) -> bytes:
-    fields = {"Host": "x", "Authorization": f"Bearer {token}", "Content-Type": "application/json"} | more
+    fields = {
+        "Host": "x",
+        "Connection": "close",
+        "Authorization": f"Bearer {token}",
+        "Content-Type": "application/json",
+    } | more
     lines = "".join(f"{name}: {value}\r\n" for name, value in fields.items())
     size = "" if length is None else f"Content-Length: {length}\r\n"
     return f"POST /v1/drafts HTTP/1.1\r\n{lines}{size}\r\n".encode()
@@ -218,7 +223,7 @@ async def test_whoever_asks_too_much_waits_and_nobody_else(log_file: Path, keyri
     async with embedded(log_file) as feed, gateway_on(feed, keyring, Limits(rate=5, candidates=3)) as running:
         await begin(feed, day())
         greedy, other = running.agent(), running.agent()
-        answers = [await greedy.post("/v1/tool-results", json={}) for _ in range(12)]
+        answers = await asyncio.gather(*(greedy.post("/v1/tool-results", json={}) for _ in range(40)))
         limited = [answer for answer in answers if answer.status_code == 429]
         assert len(limited) >= 2
         assert limited[0].headers["retry-after"] == "1"
