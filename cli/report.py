@@ -27,6 +27,9 @@ if TYPE_CHECKING:
 #: Week, room, rule, code.
 Row = tuple[str, str, str, str]
 
+#: Stands above a change that is proposed (R-POL-1).
+_BEGINS = "# Published now, it holds in rooms that start after it: docs/agents.md says how to begin with it."
+
 
 @connects(log=True, keys=True)
 def report(
@@ -105,6 +108,7 @@ def _tell_cure(refused: Mapping[str, Ended], cure: Cure) -> None:
 
     if cure.edits:
         typer.echo(f"\n{len(cure.passing)} of them would have passed, if the policy had also said, where it is so:\n")
+        typer.echo(_BEGINS)
         for edit in cure.edits:
             typer.echo(one_line(f"# {'.'.join(edit.path)}: for {len(edit.turns & cure.passing)} of them"))
         typer.echo(as_yaml(cure.into({})).rstrip())

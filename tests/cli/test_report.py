@@ -98,6 +98,25 @@ async def test_the_change_lets_pass_what_it_says(told: Told, tmp_path: Path) -> 
     assert (found["decided"], found["refused"], found["change"]) == (1, 0, {})
 
 
+async def test_a_room_that_has_started_keeps_its_policy_and_another_tenant_begins_with_the_change(
+    told: Told, tmp_path: Path
+) -> None:
+    """R-POL-1: whoever has observed begins in earnest under a tenant of its own."""
+    with opened(tmp_path / "log") as workplace:
+        await turn(workplace, GENERAL, tools=("wiki",))
+    change = told(tmp_path / "log")["change"]
+    texts = []
+    for tenant, before in (("acme-watch", {}), ("acme", change)):
+        with Workplace(tenant=tenant, policy=before) as workplace:
+            workplace.room(GENERAL, ALEX, BO)
+            workplace.publish(change)
+            asked = workplace.said(GENERAL, "well?", by=ALEX)
+            async with workplace.gate().turn(room=GENERAL, trigger=asked) as made:
+                await made.tool_returned("wiki", "read")
+                texts.append((await made.say("hello")).text)
+    assert texts == [None, "hello"]
+
+
 async def test_an_export_is_as_good_as_the_log(turngate: Turngate, told: Told, tmp_path: Path) -> None:
     with opened(tmp_path / "log") as workplace:
         await turn(workplace, GENERAL, tools=("wiki",))
