@@ -14,17 +14,11 @@ In a conftest.py:  `pytest_plugins = ["turngate.client.testing"]`, then a test a
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-import pytest
+from contextlib import suppress
 
 from turngate.client.testing.workplace import Sent, Workplace
 
+with suppress(ModuleNotFoundError):  # a workplace needs no pytest, as the examples do not
+    from turngate.client.testing.fixture import workplace
+
 __all__ = ["Sent", "Workplace", "workplace"]
-
-
-@pytest.fixture
-def workplace() -> Iterator[Workplace]:
-    """A workplace of one tenant, empty at first, with the agent `mesh`."""
-    with Workplace() as made:
-        yield made

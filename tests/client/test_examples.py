@@ -27,6 +27,14 @@ def test_an_example_says_what_the_documentation_shows(name: str, capsys: pytest.
     assert f"$ python docs/examples/{name}.py\n{said}```" in PAGE
 
 
+def test_an_example_runs_where_there_is_no_pytest() -> None:
+    """An agent's own environment has none; the fixture is for whoever has."""
+    program = "import runpy, sys; sys.modules['pytest'] = None; runpy.run_path(sys.argv[1], run_name='__main__')"
+    command = [sys.executable, "-c", program, str(DOCS / "examples" / "narrower.py")]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, done.stderr, done.stdout != "") == (0, "", True)
+
+
 def test_the_commands_of_the_page_lead_from_nothing_to_a_guarded_agent(tmp_path: Path) -> None:
     """But for `pip`, as they stand there; on a port that is free."""
     block = re.search(r"```sh\npip install 'turngate\[gateway\]'\n(.*?)```", PAGE, re.DOTALL)
