@@ -13,6 +13,7 @@ from turngate.sinks.store.postgres import PostgresStore
 from turngate.sinks.store.roles import read_only
 from turngate.sinks.store.tables import TABLES
 from turngate.streams.kafka.settings import PostgresSettings
+from turngate.streams.log import LogError
 
 REFUSED = (
     "INSERT INTO positions VALUES ('t', 0, 0, 0, 0)",
@@ -55,5 +56,46 @@ async def test_a_reader_selects_and_does_nothing_else(postgres: str, unique: str
                     session.execute("SELECT text FROM memories")
         finally:
             session.execute("RESET ROLE")
+            session.execute(sql.SQL("DROP OWNED BY {}").format(sql.Identifier(role)))
+            session.execute(sql.SQL("DROP ROLE {}").format(sql.Identifier(role)))
+
+
+@pytest.mark.parametrize(
+    ("means", "can"),
+    [
+        ("ALTER ROLE {role} SUPERUSER", "write to the store"),
+        ("GRANT {owner} TO {role}", "write to the store"),
+        ("ALTER ROLE {role} NOINHERIT; GRANT {owner} TO {role}", "write to the store"),
+        ("GRANT pg_write_all_data TO {role}", "write to the store"),
+        ("GRANT UPDATE (gone) ON {schema}.memories TO PUBLIC", "write to the store"),
+        ("ALTER TABLE {schema}.grants OWNER TO {role}", "write to the store"),
+        ("GRANT pg_read_all_data TO {role}", "read memories' texts"),
+        ("GRANT SELECT ON {schema}.memories_2026_01 TO {role}", None),
+        ("GRANT SELECT ON {schema}.memories_2026_01 TO PUBLIC", "read memories' texts"),
+    ],
+)
+async def test_a_role_that_can_do_more_all_the_same_is_refused(
+    postgres: str, unique: str, means: str, can: str | None
+) -> None:
+    role = f"{unique}_more"
+    async with PostgresStore(PostgresSettings(postgres), Codec(), unique) as store:
+        await store.have_months([1_769_904_000_000])  # January 2026
+    with psycopg.connect(postgres, autocommit=True) as session:
+        session.execute(sql.SQL("CREATE ROLE {}").format(sql.Identifier(role)))
+        try:
+            owner = session.execute("SELECT CURRENT_USER").fetchone()
+            assert owner is not None
+            of = {"role": role, "schema": unique, "owner": owner[0]}
+            session.execute(sql.SQL(means).format(**{name: sql.Identifier(value) for name, value in of.items()}))
+            with opened(postgres_engine(PostgresSettings(postgres), unique)) as connection:
+                if can is None:  # what was given before is taken away
+                    read_only(connection, role, schema=unique)
+                    return
+                with pytest.raises(LogError, match=f"_more can {can} by other means"):
+                    read_only(connection, role, schema=unique)
+                if "pg_read" in means:
+                    read_only(connection, role, texts=True, schema=unique)
+        finally:
+            session.execute(sql.SQL("REASSIGN OWNED BY {} TO CURRENT_USER").format(sql.Identifier(role)))
             session.execute(sql.SQL("DROP OWNED BY {}").format(sql.Identifier(role)))
             session.execute(sql.SQL("DROP ROLE {}").format(sql.Identifier(role)))
