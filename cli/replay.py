@@ -184,6 +184,8 @@ def _stoppable(can_go_on: bool) -> Iterator[Callable[[], bool]]:
 
 
 def _as_text(difference: Difference, codec: Codec) -> str:
+    from turngate.streams.stderr import one_line
+
     told = _told(difference, codec)
     place = "" if difference.recorded is None else f"@{difference.recorded.offset}"
     lines = [f"{difference.topic}{place}, of {difference.cause or 'no record'}: {difference.why}"]
@@ -191,7 +193,7 @@ def _as_text(difference: Difference, codec: Codec) -> str:
         lines.append(f"  {side}: {json.dumps(told[side], ensure_ascii=False, sort_keys=True)}")
     for side, trace in (told["traces"] or {}).items():
         lines.append(f"  {side}, its trace: {json.dumps(trace, ensure_ascii=False, sort_keys=True)}")
-    return "\n".join(lines)
+    return "\n".join(map(one_line, lines))
 
 
 def _as_json(difference: Difference, codec: Codec) -> str:

@@ -118,6 +118,7 @@ class _Shown:
     def say(self, message: Message, codec: Codec) -> None:
         """Print a record, if it is one of the tenant's that was asked for."""
         from turngate.schemas.codec import Undecodable
+        from turngate.streams.stderr import one_line
 
         if self._key is not None and message.key != self._key:
             return
@@ -136,7 +137,7 @@ class _Shown:
             typer.echo(json.dumps(line, sort_keys=True, ensure_ascii=False))
         else:
             when = datetime.fromtimestamp(message.timestamp / 1000, UTC).isoformat(timespec="milliseconds")
-            typer.echo(f"{when[:23]}Z {message.topic}[{message.partition}]@{message.offset} {text}")
+            typer.echo(one_line(f"{when[:23]}Z {message.topic}[{message.partition}]@{message.offset} {text}"))
         sys.stdout.flush()
 
 

@@ -65,6 +65,13 @@ def test_a_difference_is_shown_with_both_records(turngate: Turngate, log: Path) 
     assert (told[1]["differ"], told[1]["gone"], told[1]["other_engines"]) == (1, 0, [])
 
 
+def test_a_difference_moves_no_cursor_whatever_is_in_it(turngate: Turngate, log: Path) -> None:
+    changed(log, "turn-verdicts", 0, turn="t\u202e\x9b2J")
+    shown = turngate("replay", "--log", log).stdout
+    assert all(line.isprintable() for line in shown.splitlines())
+    assert r'"turn": "t\u202e\x9b2J"' in shown
+
+
 def test_only_the_drafts_that_were_asked_for(turngate: Turngate, log: Path) -> None:
     changed(log, "turn-verdicts", 0, turn="t9")
     assert turngate("replay", "--log", log, "--from", 2).exit_code == 0

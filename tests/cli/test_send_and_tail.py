@@ -48,6 +48,17 @@ def test_json_is_for_other_programs(turngate: Turngate, log: Path) -> None:
     assert shown["value"]["text"] == "good morning"
 
 
+def test_a_record_is_one_line_whatever_an_agent_calls_itself(turngate: Turngate, log: Path, tmp_path: Path) -> None:
+    forged = {"agent": "\x1b[2J\n2026-12-01T00:00:00.000Z\tturn-verdicts[0]@9", "text": "a\u202eb\x9b c"}
+    turngate("send", written(tmp_path / "forged", (MESSAGE[0], MESSAGE[1] | forged)), "--log", log)
+    shown = tail(turngate, "observed-messages", "--log", log)
+    assert len(shown) == 2
+    assert all(line.isprintable() for line in shown)
+    assert r" agent=\x1b[2J\n2026-" in shown[1]
+    (_, line) = (json.loads(line) for line in tail(turngate, "observed-messages", "--log", log, "--json"))
+    assert line["value"]["agent"] == forged["agent"]
+
+
 def test_one_tenants_records_can_be_picked(turngate: Turngate, log: Path, tmp_path: Path) -> None:
     turngate("send", written(tmp_path / "other.jsonl", MESSAGE, tenant="other"), "--log", log)
     assert len(tail(turngate, "observed-messages", "--log", log)) == 2
