@@ -29,9 +29,9 @@ Id = Annotated[str, StringConstraints(min_length=1, max_length=512)]
 
 
 class Shape(BaseModel):
-    """A part of a record. Frozen; unknown fields are ignored (contract section 6)."""
+    """A part of a record. Frozen; unknown fields are ignored (contract section 6). No error quotes what was given."""
 
-    model_config = ConfigDict(frozen=True, extra="ignore", populate_by_name=True)
+    model_config = ConfigDict(frozen=True, extra="ignore", populate_by_name=True, hide_input_in_errors=True)
 
 
 class Scope(StrEnum):
