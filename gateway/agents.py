@@ -11,7 +11,7 @@ from fastapi import APIRouter, Depends, Request
 from fastapi.responses import Response, StreamingResponse
 from fastapi.sse import KEEPALIVE_COMMENT, format_sse_event
 
-from turngate.gateway.asking import Asked, now_ms
+from turngate.gateway.asking import Asked, now_ms, unavailable
 from turngate.gateway.description import ANSWERS, Recorded, answered, described
 from turngate.gateway.forms import body_form, record_of, told
 from turngate.gateway.guard import Gate, Guarded, Wait, fields_of, gate_of, scoped
@@ -86,6 +86,8 @@ async def sharing(request: Request, token: Agent, revision: str, wait: Wait = No
 async def tools(request: Request, token: Agent, server: str, room: RoomId) -> Response:
     """What the policy says of a tool server in a room: classes, masks, operations. For whoever calls its tools."""
     terms = gate_of(request).policies.terms(token.tenant, room, server)
+    if terms is None:
+        raise unavailable("the policy of this room is not read yet: send the same request again")
     return json_response(terms.model_dump(mode="json"))
 
 

@@ -57,7 +57,7 @@ class Asking:
             await self.append(record)
             known = await self.book.until(key, lambda entry: entry.content is not None, patience)
         if known is None:
-            raise _unavailable("the request is on the log, which cannot be read now: send the same request again")
+            raise unavailable("the request is on the log, which cannot be read now: send the same request again")
         if known.content != own:
             raise Problem(HTTPStatus.CONFLICT, "this id was used for something else before: use a new one")
         return Asked(key, receipt(token, key, own), known)
@@ -68,7 +68,7 @@ class Asking:
             await self._feed.append(records)
         except LogError as error:
             log.error("nothing can be appended: %s", error)
-            raise _unavailable("the log cannot be written now: send the same request again") from None
+            raise unavailable("the log cannot be written now: send the same request again") from None
 
     async def again(self, key: Key, shown: str, token: Token, patience: float) -> Asked:
         """A request that this token made before; where another gateway took it, this one may have yet to read it.
@@ -77,7 +77,8 @@ class Asking:
         """
         entry = await self.book.find(key, patience)
         expected = receipt(token, key, (entry.content if entry is not None else None) or "")
-        if not hmac.compare_digest(expected.encode(), shown.encode()) or entry is None:
+        same = hmac.compare_digest(expected.encode(), shown.encode())
+        if entry is None or entry.agent != token.agent or not same:
             raise Problem(
                 HTTPStatus.NOT_FOUND, "nothing is known of such a request of this token: send the request again"
             )
@@ -121,7 +122,8 @@ def receipt(token: Token, key: Key, own: str) -> str:
     return digest([token.id, token.tenant, token.agent, key.kind, key.id, own])
 
 
-def _unavailable(detail: str) -> Problem:
+def unavailable(detail: str) -> Problem:
+    """What cannot be answered now, and can soon."""
     return Problem(HTTPStatus.SERVICE_UNAVAILABLE, detail, headers={"Retry-After": "1"})
 
 

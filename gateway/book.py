@@ -32,10 +32,14 @@ _SWEPT = 2
 
 @dataclass(slots=True)
 class Entry:
-    """A request and its answers, the newest last. `content` is None until the request itself was seen on the log."""
+    """A request and its answers, the newest last. `content` is None until the request itself was seen on the log.
+
+    `agent`: whose it is; None for a record that names none.
+    """
 
     seen: float
     content: str | None = None
+    agent: str | None = None
     request: Record | None = None
     answers: list[Record] = field(default_factory=list)
     waiting: set[asyncio.Future[None]] = field(default_factory=set)
@@ -133,7 +137,7 @@ class Book:
     def _requested(self, key: Key, record: Record) -> None:
         entry = self._entry(key)
         if entry.content is None:
-            entry.content = content(record)
+            entry.content, entry.agent = content(record), getattr(record, "agent", None)
             entry.request = record if isinstance(record, _KEPT) else None
             early, entry.answers = entry.answers, []
             for answer in early:

@@ -27,12 +27,15 @@ class Policies:
 
     def __init__(self) -> None:
         self._versions: defaultdict[str, list[Policy]] = defaultdict(list)
+        self._newest: defaultdict[str, int] = defaultdict(int)
         self._started: OrderedDict[tuple[str, str], int] = OrderedDict()
 
     def learn(self, record: PolicyPublished | TurnDecided) -> None:
         """Take notice of a record that is on the log; again, it changes nothing."""
         if isinstance(record, TurnDecided):
-            self._started[record.tenant, record.room] = int(record.policy.partition("+")[0])
+            pinned, _, latest = record.policy.partition("+")
+            self._started[record.tenant, record.room] = int(pinned)
+            self._newest[record.tenant] = max(self._newest[record.tenant], int(latest or pinned))
             self._started.move_to_end((record.tenant, record.room))
             if len(self._started) > ROOMS:
                 self._started.popitem(last=False)
@@ -45,9 +48,11 @@ class Policies:
         if record.version == str(policy.version) and all(policy.version > one.version for one in known):
             known.append(policy)
 
-    def terms(self, tenant: str, room: str, server: str) -> ServerTerms:
-        """What holds for a server's results and operations in a room."""
+    def terms(self, tenant: str, room: str, server: str) -> ServerTerms | None:
+        """What holds for a server's results and operations in a room; None where a version that decided is unread."""
         versions = self._versions.get(tenant, [])
+        if self._newest[tenant] > (versions[-1].version if versions else 0):
+            return None
         started = self._started.get((tenant, room))
         if started is None:
             return _terms(versions, versions[-1:], server)

@@ -31,7 +31,7 @@ class Returned:
         results = self._turns.setdefault(turn, {})
         results[ref] = tuple(field.value for field in fields if not field.health)
         if len(results) > _RESULTS:  # the ref still counts
-            results[next(iter(results))] = ()
+            results[list(results)[-_RESULTS - 1]] = ()
         self._turns.move_to_end(turn)
         if len(self._turns) > _TURNS:
             self._turns.popitem(last=False)

@@ -31,6 +31,9 @@ _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,63}")
 _LONGEST_NAME = 200
 _GONE = object()
 Location = tuple[int | str, ...]
+#: Where a text's document may lie in the structured content: SDKs put what is no object at `$.result`, and give each
+#: item of a list a text of its own.
+_WRAPPINGS: tuple[Location, ...] = ((), ("result",), ("result", 0))
 
 
 class Unclassifiable(Exception):
@@ -107,14 +110,15 @@ class Classifier:
     def _text(self, text: str, taken: Taken) -> Any:
         """What is left of a text: of one that is a document, a document."""
         document = _json(text)
-        return self._whole(text, taken) if document is None else self._document(document, taken)
+        return self._whole(text, taken) if document is None else self._document(document, taken, item=True)
 
-    def _document(self, document: Any, taken: Taken) -> Any:
-        """What is left of a document; its values are recorded."""
+    def _document(self, document: Any, taken: Taken, *, item: bool = False) -> Any:
+        """What is left of a document; its values are recorded. `item`: it may be what SDKs have at `$.result`."""
         if isinstance(document, dict) and [*document] == ["result"] and isinstance(document["result"], str):
             left = self._text(document["result"], taken)
             return {"result": WITHHELD if left is _GONE else left}
-        return self._part(document, (), self._marks(document), (None, "$"), False, taken.fields)
+        marks = self._marks(document, _WRAPPINGS if item else _WRAPPINGS[:1])
+        return self._part(document, (), marks, (None, "$"), False, taken.fields)
 
     def _whole(self, text: str, taken: Taken) -> str:
         """What is left of a text, which is one value and may quote any other."""
@@ -126,13 +130,20 @@ class Classifier:
             taken.fields.append(ValueField(name=name, value=text, class_=kind, health=health))
         return WITHHELD if kind in self._hidden or (self._hides and given is None) else text
 
-    def _marks(self, document: Any) -> _Marks:
+    def _marks(self, document: Any, wrappings: Iterable[Location] = ((),)) -> _Marks:
+        """What the policy says of a document, wherever it lay of these; elsewhere than at the root nothing loosens."""
         classes: dict[Location, tuple[FieldClass, str]] = {}
-        for path, query, given in self._paths:
-            for at in _found(query, document):
-                if at not in classes or _CLASSES.index(given) > _CLASSES.index(classes[at][0]):
-                    classes[at] = given, path
-        return _Marks(classes, frozenset(at for query in self._health for at in _found(query, document)))
+        health: set[Location] = set()
+        for around in wrappings:
+            whole = _wrapped(document, around)
+            for path, query, given in self._paths:
+                if around and given not in self._hidden and _CLASSES.index(given) <= _CLASSES.index(self._default):
+                    continue
+                for at in _found(query, whole, around):
+                    if at not in classes or _CLASSES.index(given) > _CLASSES.index(classes[at][0]):
+                        classes[at] = given, path
+            health.update(at for query in self._health for at in _found(query, whole, around))
+        return _Marks(classes, frozenset(health))
 
     def _part(
         self,
@@ -164,18 +175,26 @@ class Classifier:
 
 
 def _unquoted(part: Any, quoted: re.Pattern[str] | None) -> Any:
-    """A part without the strings that repeat what is hidden."""
+    """A part without the strings and numbers that repeat what is hidden."""
     if quoted is None:
         return part
-    if isinstance(part, str):
-        return WITHHELD if quoted.search(part) else part
+    if isinstance(part, str | int | float):
+        return WITHHELD if quoted.search(_value(part, classified=False)) else part
     if isinstance(part, dict):
         return {key: _unquoted(value, quoted) for key, value in part.items() if not quoted.search(key)}
     return [_unquoted(value, quoted) for value in part] if isinstance(part, list) else part
 
 
-def _found(query: JSONPathQuery, document: Any) -> Iterator[Location]:
-    return (tuple(node.location) for node in query.finditer(document))
+def _wrapped(document: Any, around: Location) -> Any:
+    """A document with another one around it, in which it lies at this place."""
+    for step in reversed(around):
+        document = [document] if isinstance(step, int) else {step: document}
+    return document
+
+
+def _found(query: JSONPathQuery, whole: Any, around: Location) -> Iterator[Location]:
+    """Where in the document that lies at `around` a query finds something; what it finds around it is all of it."""
+    return (tuple(node.location)[len(around) :] for node in query.finditer(whole))
 
 
 def _json(text: str) -> Any:

@@ -21,9 +21,11 @@ from tests.gateway.conftest import (
     on_log,
     request,
 )
-from turngate.gateway.asking import now_ms
+from turngate.gateway.asking import now_ms, receipt
 from turngate.gateway.guard import Limits
-from turngate.gateway.tokens import Scope
+from turngate.gateway.identity import Key, Kind, content
+from turngate.gateway.token_file import TokenFile
+from turngate.gateway.tokens import Scope, presented
 from turngate.streams.feed import Feed
 
 #: Topics on which a request of an agent could leave something.
@@ -80,6 +82,21 @@ async def test_a_receipt_is_of_use_to_the_token_that_asked_alone(running: Runnin
         missing = await other.get(place.replace("t1", "t0"), params=AT_ONCE)
         assert (answer.status_code, answer.content) == (404, missing.content)  # nothing tells that it is there
     assert (await mesh.get(place.replace("drafts", "context"), params=AT_ONCE)).status_code == 404
+
+
+async def test_a_receipt_that_another_agent_makes_up_is_of_no_use(running: Running) -> None:
+    """Whoever guesses all that a request says can compute a receipt of their own for it."""
+    asker, other = running.keyring.make(Scope.AGENT), running.keyring.make(Scope.AGENT, agent="scout")
+    body = draft(room="slack:T1/C7")
+    place = (await running.client(asker).post("/v1/drafts", params=AT_ONCE, json=body)).headers["location"]
+    (drafted,) = await on_log(running.feed, "turn-drafts")
+    key = Key("acme", Kind.DRAFT, "t1")
+    for secret, status in ((asker, 202), (other, 404)):
+        token = presented(TokenFile(running.keyring.path), secret, 0)
+        assert token is not None
+        made_up = f"/v1/answers/{receipt(token, key, content(drafted))}/drafts/t1"
+        assert (made_up == place) is (secret == asker)
+        assert (await running.client(secret).get(made_up, params=AT_ONCE)).status_code == status
 
 
 async def test_a_token_that_was_revoked_gets_nothing_more_in_a_stream_either(log_file: Path, keyring: Keyring) -> None:

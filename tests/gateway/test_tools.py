@@ -10,8 +10,10 @@ import httpx2
 from tests.gateway.conftest import AGENTS, ROOM, Running, draft
 from tests.gateway.test_executors import claim
 from turngate.gateway.asking import now_ms
+from turngate.gateway.policies import Policies
 from turngate.gateway.tokens import Scope
 from turngate.schemas.inputs import PolicyPublished
+from turngate.schemas.outputs import TurnDecided
 from turngate.schemas.tooling import ServerTerms
 
 CRM: dict[str, Any] = {
@@ -22,8 +24,12 @@ CRM: dict[str, Any] = {
 
 
 async def publish(running: Running, version: int, policy: dict[str, Any], tenant: str = "acme") -> None:
+    await running.feed.append([published(version, policy, tenant)])
+
+
+def published(version: int, policy: dict[str, Any], tenant: str = "acme") -> PolicyPublished:
     document = json.dumps({"version": version, "agents": AGENTS, **policy})
-    await running.feed.append([PolicyPublished(tenant=tenant, at=now_ms(), version=str(version), document=document)])
+    return PolicyPublished(tenant=tenant, at=now_ms(), version=str(version), document=document)
 
 
 async def terms(client: httpx2.AsyncClient, server: str = "crm", room: str = ROOM) -> ServerTerms:
@@ -70,6 +76,25 @@ async def test_a_room_that_started_before_a_tool_was_named_does_not_name_it(runn
     assert (told.named, dict(told.operations), told.mask) == (False, {}, ("personal",))  # and hides what it hides
     assert (told.fields["$.key"], told.mentioned) == ("secret", True)
     assert (await terms(agent, room="slack:T1/D7")).named
+
+
+def test_nothing_is_told_of_a_policy_that_decides_and_was_not_read_yet() -> None:
+    """R-POL-1: what it hides is not known. The topics of policies and of decisions are read each for itself."""
+    for label in ("3", "1+3"):
+        policies = Policies()
+        assert policies.terms("acme", ROOM, "crm") == ServerTerms(mentioned=False)
+        policies.learn(published(1, {}))
+        policies.learn(decided(label))
+        assert policies.terms("acme", ROOM, "crm") is None
+        policies.learn(published(3, CRM))
+        told = policies.terms("acme", ROOM, "crm")
+        assert told is not None
+        assert told.fields["$.key"] == "secret"
+
+
+def decided(label: str) -> TurnDecided:
+    of = {"tenant": "acme", "at": 1, "agent": "mesh", "turn": "t1", "room": ROOM, "decision": "d1"}
+    return TurnDecided.model_validate({**of, "verdict": "drop", "policy": label, "leaves_digest": "0"})
 
 
 async def test_a_policy_that_does_not_validate_or_is_not_newer_changes_nothing(running: Running) -> None:

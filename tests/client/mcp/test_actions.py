@@ -12,6 +12,7 @@ from tests.client.mcp.conftest import POLICY, TURN, Desk, proxied, shop_gateway,
 from tests.gateway.conftest import ALEX, ROOM, Running
 from turngate.client.acting import META, Acting
 from turngate.client.http import connect, transport
+from turngate.client.mcp.actions import Returned
 from turngate.client.mcp.classified import WITHHELD
 from turngate.client.mcp.gateway import Asking
 from turngate.client.mcp.proxy import ASKED, BEGUN, NOT_ASKED, NOT_MADE, NOT_SHOWN, REF, UNKNOWN, WAITS, Proxy
@@ -20,6 +21,7 @@ from turngate.gateway.guard import Limits
 from turngate.gateway.tokens import Scope
 from turngate.schemas.inputs import ActionApproved, SharingRequested
 from turngate.schemas.outputs import SharingOffered, TurnAuthorized, TurnDecided
+from turngate.schemas.shapes import ValueField
 
 ORDER = {"invoice": "INV-7", "amount": "120.00"}
 
@@ -260,3 +262,13 @@ async def test_what_the_python_client_says_of_its_turn_is_understood(shopped: Ru
         await desk.host.call_tool("read", {"invoice": "INV-7"}, meta=meta)
         assert [(r.turn, r.request) for r in await desk.results()] == [(turn.name, context.request)]
         assert not other
+
+
+def test_of_a_turn_with_many_results_the_newest_values_are_remembered_and_all_refs() -> None:
+    returned = Returned()
+    for n in range(250):
+        field = ValueField.model_validate({"name": "$.n", "value": f"value-{n}", "class": "internal"})
+        returned.add("t1", f"tool:c{n}", [field])
+    assert len(returned.refs("t1")) == 250
+    held = [n for n in range(250) if returned.holding("t1", f"value-{n}") == f"tool:c{n}"]
+    assert held == list(range(50, 250))

@@ -98,6 +98,38 @@ def test_a_value_that_is_hidden_is_hidden_where_the_server_repeats_it() -> None:
     ]
 
 
+@pytest.mark.parametrize("texts", ["one for each item", "one of all"])
+@pytest.mark.parametrize("structured", [True, False])
+def test_paths_hold_in_texts_too_where_sdks_lay_them_differently(texts: str, structured: bool) -> None:
+    """A list is structured as `{"result": […]}`, and its texts are its items (R-MEM-6 for what is about health)."""
+    items = [{"pin": 123456, "dx": "gout", "id": 7}, {"pin": 12, "dx": "flu", "id": 8}]
+    said = [json.dumps(item) for item in items] if texts == "one for each item" else [json.dumps(items)]
+    fields = {"$.result[*].pin": "secret", "$.result[*].dx": "personal", "$.result": "public"}
+    terms = ServerTerms(named=True, mask=("personal",), fields=fields, health=("$.result[*].dx",))
+    content = [TextContent(text=text) for text in said]
+    taken = Classifier(terms).take(
+        CallToolResult(content=content, structured_content={"result": items} if structured else None)
+    )
+    left = [json.loads(block.text) for block in taken.content]
+    assert left in ([{"id": 7}, {"id": 8}], [[{"id": 7}, {"id": 8}]])
+    assert taken.structured == ({"result": [{"id": 7}, {"id": 8}]} if structured else None)
+    found = {(f.value, f.class_.value, f.health) for f in taken.fields}
+    assert {one for one in found if one[0] not in "78"} == {
+        ("123456", "secret", False),
+        ("12", "secret", False),
+        ("gout", "personal", True),
+        ("flu", "personal", True),
+    }
+    assert ("7", "internal", False) in found  # what lies elsewhere is not made public by it
+
+
+def test_a_number_that_repeats_what_is_hidden_is_hidden() -> None:
+    document = {"pin": 123456, "echo": 123456, "text": "123456", "other": 98765}
+    result = CallToolResult(content=[], structured_content=document)
+    taken = Classifier(ServerTerms(named=True, fields={"$.pin": "secret"})).take(result)
+    assert taken.structured == {"echo": WITHHELD, "text": WITHHELD, "other": 98765}
+
+
 def test_of_two_classes_the_higher_holds_and_a_key_that_is_data_is_no_name() -> None:
     terms = ServerTerms(named=True, fields={"$..pay": "confidential", "$.staff": "personal", "$..name": "public"})
     document = {"staff": {"ann@example.com": {"pay": 9000, "name": "Ann"}}, "bob@example.com": {"ok": True, "n": 4711}}
