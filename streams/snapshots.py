@@ -83,6 +83,7 @@ def write_snapshot(
         path.unlink(missing_ok=True)
         beside.rename(path.with_suffix(".avro"))
         told = {"partition": partition, "engine": engine, "positions": positions, "outputs": outputs}
+        beside.touch(0o600)
         beside.write_text(json.dumps(told | {"notes": notes or {}}, indent=1) + "\n", "utf-8")
         beside.rename(path)
     except OSError as error:

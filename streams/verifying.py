@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Generic, Protocol, TypeVar
 
 from turngate.processors.state import State
+from turngate.schemas.canonical import digest
 from turngate.schemas.catalog import APPLIED, DRAFTS
 from turngate.schemas.codec import Codec
 from turngate.streams.chain import Link
@@ -78,6 +79,13 @@ class Verifying(Generic[H]):
         #: Versions other than this one's that recorded something.
         self.engines: list[str] = notes.get("engines", [])
         self._applied: int = self.replay.starts[APPLIED]
+        self._records = records
+        there = records.first(APPLIED, partition) < self._applied  # else retention may have removed it
+        if there and notes.get("last") is not None and notes["last"] != self._last():
+            raise LogError(
+                f"{APPLIED}[{partition}]: at {self._applied - 1} is not the stretch that was replayed last: that "
+                "replay is of another log; use a new directory"
+            )
 
     @property
     def decisions(self) -> int:
@@ -127,9 +135,17 @@ class Verifying(Generic[H]):
         notes |= {"decisions": self.decisions, "differ": self.differ, "gone": self.gone}
         notes["cut"] = sorted(self._comparing.cut)
         notes["apart"] = self._comparing.chains.apart
+        notes["last"] = self._last()
         outputs = self._comparing.positions | {APPLIED: self._applied}
         entries, about = engine.state.entries(), (positions, engine.version)
         return write_snapshot(folder, self.replay.partition, outputs, entries, lambda: about, notes)
+
+    def _last(self) -> str | None:
+        """What the last stretch is like that was replayed; None where there is none."""
+        if not 0 < self._applied <= self.end:
+            return None
+        last = next(self._records.scan(APPLIED, self.replay.partition, self._applied - 1, self._applied), None)
+        return None if last is None else digest([last.timestamp, (last.value or b"").hex()])
 
     def _met(self, engine: str) -> str | None:
         if engine == self.replay.engine.version or engine in self.engines:

@@ -123,6 +123,21 @@ def test_it_goes_on_when_more_has_come(turngate: Turngate, log: Path, tmp_path: 
     assert "that replay is of the drafts from 0 on, not from 1 on" in other.stderr
 
 
+def test_what_was_kept_of_another_log_is_not_gone_on_with(turngate: Turngate, log: Path, tmp_path: Path) -> None:
+    kept, other = tmp_path / "kept", tmp_path / "other"
+    assert turngate("replay", "--log", log, "--resume", kept).exit_code == 0
+    assert {path.stat().st_mode & 0o777 for path in kept.iterdir()} == {0o600}
+    day = written(tmp_path / "day", *DAY, (DRAFT[0], DRAFT[1] | {"turn": "t2"}))
+    for more in ([], [written(tmp_path / "more", DRAFT, DRAFT, DRAFT, at=AT + 3_600_000)]):  # shorter, and longer
+        for events in (day, *more):
+            assert turngate("apply", events, "--log", other).exit_code == 0
+        refused = turngate("replay", "--log", other, "--resume", kept)
+        assert (refused.exit_code, refused.stdout) == (2, "")
+        assert "that replay is of another log; use a new directory" in refused.stderr
+        other.unlink()
+    assert turngate("replay", "--log", log, "--resume", kept).exit_code == 0
+
+
 def test_one_that_was_stopped_goes_on(turngate: Turngate, tmp_path: Path) -> None:
     """So much differs that it has to wait for whoever reads what it says, and is not through when it is stopped."""
     log, kept = tmp_path / "long", tmp_path / "kept"
