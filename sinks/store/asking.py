@@ -83,7 +83,7 @@ class Asked:
             yield from self.rows(table, table.c[column].in_(some), *when)
 
     def audience(self, name: str | None) -> Audience | None:
-        """An audience by its digest; None where the store does not have it."""
+        """An audience by its digest; None where the store does not have it, or has no such thing under it."""
         if name is None:
             return None
         if name not in self._audiences:
@@ -197,14 +197,17 @@ def leaf_names(piece: Piece, ref: str) -> tuple[str, str]:
     return digest(own)[:_LEAF], digest(seen)[:_LEAF]
 
 
-def _audience(row: Row[Any]) -> Audience:
-    memberships = {reader: tuple(more) for reader, *more in row.memberships}
-    return Audience.model_validate(
-        {
-            "scope": row.scope,
-            "workspaces": row.workspaces,
-            "readers": row.readers,
-            "guests": row.guests,
-            "memberships": memberships,
-        }
-    )
+def _audience(row: Row[Any]) -> Audience | None:
+    """None where somebody has altered the row so that it is no audience."""
+    try:
+        return Audience.model_validate(
+            {
+                "scope": row.scope,
+                "workspaces": row.workspaces,
+                "readers": row.readers,
+                "guests": row.guests,
+                "memberships": {reader: tuple(more) for reader, *more in row.memberships},
+            }
+        )
+    except (TypeError, ValueError):
+        return None

@@ -210,7 +210,11 @@ class _Story:
         if not rows:
             self._unknown.append("what was compared, and by which listing: the last decision has no trace here")
             return None
-        return DecisionTraced.model_validate(rows[-1].trace)
+        try:
+            return DecisionTraced.model_validate(rows[-1].trace)
+        except ValueError:
+            self._unknown.append("what was compared, and by which listing: the last decision's trace was altered")
+            return None
 
     def _destination(self) -> Destination:
         room: str = self._last.room

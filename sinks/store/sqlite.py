@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator
@@ -57,9 +58,17 @@ def sqlite_engine(path: Path) -> Engine:
         connection.execute("PRAGMA secure_delete = ON")
         return connection
 
-    engine = create_engine("sqlite://", creator=connect, poolclass=NullPool)
+    engine = create_engine("sqlite://", creator=connect, poolclass=NullPool, json_deserializer=_json)
     event.listen(engine, "begin", _begin_at_once)
     return engine
+
+
+def _json(value: str) -> Any:
+    """A list; None where somebody has written what is no JSON."""
+    try:
+        return json.loads(value)
+    except (TypeError, ValueError):
+        return None
 
 
 def _begin_at_once(connection: Connection) -> None:

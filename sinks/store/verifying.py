@@ -136,7 +136,10 @@ class _Rows:
         reasons, candidates = _Beside(self._all(REASONS)), _Beside(self._all(CANDIDATES))
         for row in self._all(DECISIONS):
             why, refs = reasons.of(row), candidates.of(row)
-            yield row, _context(row, why, refs) if row.kind == "context" else _turn(row, why)
+            try:
+                yield row, _context(row, why, refs) if row.kind == "context" else _turn(row, why)
+            except (TypeError, ValueError):
+                yield row, None  # a reason or a position that is none
 
     def _authorized(self, row: Row[Any]) -> TurnAuthorized | None:
         audience = self._asked.audience(row.destination)

@@ -7,7 +7,11 @@ from typing import Any
 import pytest
 from sqlalchemy import Connection, Table, delete, insert, select, update
 
+from tests.sinks.store.story import MINE
 from tests.streams.telling import KIM
+from turngate.sinks.store.audible import who_can_see
+from turngate.sinks.store.explaining import explain
+from turngate.sinks.store.reaching import blast_radius
 from turngate.sinks.store.tables import AUDIENCES, AUTHORIZATIONS, CANDIDATES, DECISIONS, POSITIONS, REASONS, TRACES
 from turngate.sinks.store.verifying import Verified, verify
 from turngate.streams.chain import BOUND, Link
@@ -102,6 +106,30 @@ def test_what_is_new_may_lack_its_counterpart_and_is_no_break_until_it_is_older(
     assert whys(store) == [f"turn-verdicts@{rows_of(store, DECISIONS)[-1].offset} has no trace"]
     assert checked(store, settle=None).waiting is False
     store.rollback()
+
+
+@pytest.mark.parametrize(
+    ("table", "column", "value"),
+    [
+        (AUDIENCES, "readers", [7]),
+        (AUDIENCES, "memberships", {"a": 1}),
+        (AUDIENCES, "scope", "other"),
+        (DECISIONS, "as_of", [7]),
+        (DECISIONS, "provenance", {}),
+        (REASONS, "code", None),
+        (TRACES, "trace", [7]),
+    ],
+)
+def test_what_is_no_record_any_more_is_a_break_and_is_told_as_unknown(
+    store: Connection, table: Table, column: str, value: Any
+) -> None:
+    store.execute(update(table).values({column: value}))
+    assert len(whys(store)) == 1
+    told = explain(store, "acme", "t2")
+    assert told is not None
+    assert bool(told.unknown) == (table in (AUDIENCES, TRACES))
+    who_can_see(store, "acme", "revision:d@1")
+    blast_radius(store, "acme", KIM, MINE)
 
 
 def test_what_may_yet_come_hides_nothing_else(store: Connection) -> None:
