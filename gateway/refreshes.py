@@ -1,10 +1,15 @@
-"""Decides which listings a connector is asked for: those of its own rooms, each once, in the log's order (R-TURN-6)."""
+"""Decides which listings a connector is asked for: those of its own rooms, each once, in the log's order (R-TURN-6).
+
+A tenant's requests lie in one partition, where time does not go back (R-TIME-1). An agent can name any number of rooms,
+so what one more request costs does not grow with how many there are.
+"""
 
 from __future__ import annotations
 
 import asyncio
 from collections import defaultdict, deque
 from collections.abc import Callable
+from itertools import takewhile
 from typing import NamedTuple
 
 from turngate.schemas.outputs import RefreshRequested
@@ -25,6 +30,7 @@ class Refreshes:
 
     def __init__(self) -> None:
         self._asked: defaultdict[str, deque[RefreshRequested]] = defaultdict(deque)
+        self._known: set[RefreshRequested] = set()
         self._came = asyncio.Event()
         self.closed = False
 
@@ -36,11 +42,12 @@ class Refreshes:
     def learn(self, record: RefreshRequested) -> None:
         """Take notice of a request on the log; again, it changes nothing."""
         asked = self._asked[record.tenant]
-        if record in asked:
+        if record in self._known or (asked and record.at <= asked[-1].at - KEPT_MS):
             return
         asked.append(record)
+        self._known.add(record)
         while asked[0].at <= record.at - KEPT_MS:
-            asked.popleft()
+            self._known.discard(asked.popleft())
         self._came.set()
         self._came = asyncio.Event()
 
@@ -50,9 +57,8 @@ class Refreshes:
         """The requests behind a place that are `mine`, and the place behind all there are."""
         found: list[RefreshRequested] = []
         at, count = place.at, 0
-        for record in self._asked.get(tenant, ()):
-            if record.at < place.at:
-                continue
+        late = takewhile(lambda record: record.at >= place.at, reversed(self._asked.get(tenant, ())))
+        for record in reversed([*late]):
             at, count = record.at, count + 1 if record.at == at else 1
             if (at > place.at or count > place.told) and mine(record):
                 found.append(record)
