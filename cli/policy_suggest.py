@@ -106,7 +106,8 @@ def _interlock(known: Mapping[str, Any], seen: Mapping[str, Seen]) -> str:
     lines.append("  link_hosts:\n" if named else "#   link_hosts:\n")
     lines += (f"    - {json.dumps(host)}\n" for host in named)
     for host, one in seen.items():
-        lines += (f"    {_said(one)}", f"#     - {host}\n")
+        item = as_yaml({"link_hosts": [host]}).splitlines()[1]  # a draft may name `*.example.com`, which is an alias
+        lines += (f"    {_said(one)}", f"#     {item}\n")
     return "".join(lines)
 
 

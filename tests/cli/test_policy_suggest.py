@@ -101,9 +101,8 @@ def test_without_a_policy_and_with_names_that_are_no_yaml_it_validates_all_the_s
     """Names are others' words: none ends a line, a key or a comment."""
     name = "a: b\n# c: {[&x *y\u2028\U0001f600'\""
     act = drafted("t1", action={"operation": name, "skill": name, "params": [{"name": name, "value": "v"}]})
-    lines = written(
-        tmp_path / "lines", returned("c1", name, "t1"), act, drafted("t2", renderings=[{"text": "see bbc.co.uk"}])
-    )
+    said = drafted("t2", renderings=[{"text": "see bbc.co.uk and http://*.evil.example/x"}])
+    lines = written(tmp_path / "lines", returned("c1", name, "t1"), act, said)
     turngate("apply", lines, "--log", tmp_path / "log")
     shown = turngate("policy", "suggest", "--tenant", "acme", "--log", tmp_path / "log").stdout
     policy = parse_policy(shown)
@@ -111,7 +110,7 @@ def test_without_a_policy_and_with_names_that_are_no_yaml_it_validates_all_the_s
     assert set(policy.operations) == {name, f"{name}.get"}
     assert policy.interlock.link_hosts == ()
     named = parse_policy(re.sub("^# (?=interlock| )", "", shown, flags=re.MULTILINE))
-    assert named.interlock.link_hosts == ("bbc.co.uk",)
+    assert named.interlock.link_hosts == ("bbc.co.uk", "*.evil.example")
 
 
 def test_where_everything_is_named_or_nothing_is_of_this_tenant_it_says_so(turngate: Turngate, tmp_path: Path) -> None:
