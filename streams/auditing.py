@@ -9,7 +9,7 @@ from heapq import merge
 from turngate.schemas.catalog import APPLIED
 from turngate.schemas.codec import Codec, Undecodable
 from turngate.schemas.inputs import Record
-from turngate.streams.chain import AUDIT, BOUND, TRACED_SINCE, Break, Chains, Link, Row
+from turngate.streams.chain import AUDIT, BOUND, UNTRACED, Break, Chains, Link, Row
 from turngate.streams.log import LogError, Message
 from turngate.streams.recorded import Records, the_stretch
 
@@ -115,7 +115,7 @@ class _Reading:
         if self._records.first(APPLIED, self._partition) > 0:
             return False
         first = next(self._records.scan(APPLIED, self._partition), None)
-        return first is not None and int(the_stretch(first, self._codec).engine) < TRACED_SINCE
+        return first is not None and the_stretch(first, self._codec).engine in UNTRACED
 
     def rows(self, topic: str, start: int, end: int) -> Iterator[tuple[int, Row]]:
         """The records in order, each with its stream time."""

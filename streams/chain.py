@@ -18,8 +18,8 @@ from turngate.schemas.outputs import CommandHandled, ContextDecided, DecisionTra
 AUDIT, VERDICTS, OUTBOUND = (OUTPUT_TOPIC[name] for name in ("DecisionTraced", "TurnDecided", "TurnAuthorized"))
 #: The topics whose records traces name.
 BOUND = (VERDICTS, OUTBOUND)
-#: The first version of the engine that traced its decisions.
-TRACED_SINCE = 5
+#: The versions of the engine that did not trace their decisions.
+UNTRACED = frozenset("1234")
 #: So many decisions of a tenant may wait for their traces, or the other way round; of more, something is missing.
 MOST_APART = 100_000
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from turngate.schemas.catalog import APPLIED, INPUT_TOPICS, OUTPUT_TOPIC, OUTPUT_TOPICS, SHADOW
 from turngate.schemas.codec import Codec
-from turngate.streams.chain import TRACED_SINCE
+from turngate.streams.chain import UNTRACED
 from turngate.streams.log import Headers, Message, Outgoing
 from turngate.streams.recorded import Cursor, Records
 from turngate.streams.replay import Step
@@ -73,7 +73,7 @@ class Comparing:
 
     def compare(self, step: Step) -> list[Difference]:
         """What differs in what came of a stretch."""
-        untraced = int(step.recorded.engine) < TRACED_SINCE
+        untraced = step.recorded.engine in UNTRACED
         return self._compare(step.after, step.outputs, step.held, untraced=untraced)
 
     def compare_stretch(self, step: Step) -> list[Difference]:
