@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
@@ -29,8 +28,8 @@ from turngate.streams.recorded import Records
 from turngate.streams.snapshots import newest, read_snapshot
 from turngate.streams.verifying import Verifying
 
-#: Drafts of the long history. In CI a thousand; `TURNGATE_DRAFTS=10000` for as many as it ever was asked for.
-DRAFTS_LIVED = int(os.environ.get("TURNGATE_DRAFTS", "1000"))
+#: Drafts of the long history.
+DRAFTS_LIVED = 10_000
 RESTORE = partial(Engine.restore, keys=TEST_KEYS)
 Change = Callable[[Message], Message | None]
 
