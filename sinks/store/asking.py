@@ -197,6 +197,11 @@ def leaf_names(piece: Piece, ref: str) -> tuple[str, str]:
     return digest(own)[:_LEAF], digest(seen)[:_LEAF]
 
 
+def words_of(value: Any) -> tuple[str, ...] | None:
+    """The names that a list column holds; None where somebody has altered the row so that it holds none."""
+    return tuple(value) if isinstance(value, list) and all(isinstance(one, str) for one in value) else None
+
+
 def _audience(row: Row[Any]) -> Audience | None:
     """None where somebody has altered the row so that it is no audience."""
     try:

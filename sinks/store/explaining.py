@@ -15,7 +15,7 @@ from turngate.processors.audience import covers, full_in
 from turngate.schemas.digests import audience_digest
 from turngate.schemas.outputs import DecisionTraced, TracedRef
 from turngate.schemas.shapes import Audience, Reason, Scope
-from turngate.sinks.store.asking import Asked, Piece, leaf_names
+from turngate.sinks.store.asking import Asked, Piece, leaf_names, words_of
 from turngate.sinks.store.tables import (
     AUTHORIZATIONS,
     CANDIDATES,
@@ -166,8 +166,10 @@ class _Story:
         destination = self._destination()
         fed = tuple(self._fed(ref, destination.audience) for ref in self._refs())
         grants = dict.fromkeys(() if self._trace is None else self._trace.grants)
-        grants |= dict.fromkeys(() if self._out is None else self._out.grants)
+        grants |= dict.fromkeys(() if self._out is None else self._names(self._out.grants, "which grants let it pass"))
         proofs = () if self._trace is None else self._trace.proofs
+        if not proofs and self._out is not None:
+            proofs = self._names(self._out.proofs, "which proofs let it pass")
         deliveries = tuple(
             Delivered(row.time, row.status, row.message, self._reasons("delivery", row))
             for row in self._asked.rows(DELIVERIES, DELIVERIES.c.turn == self._turn)
@@ -185,12 +187,18 @@ class _Story:
             destination=destination,
             evidence=fed,
             grants=tuple(self._shared(grant) for grant in grants),
-            proofs=tuple(proofs) if proofs or self._out is None else tuple(self._out.proofs),
+            proofs=proofs,
             authorized=self._out is not None,
             valid_until=None if self._out is None else self._out.valid_until,
             deliveries=deliveries,
             unknown=(*self._unknown, *self._missed()),
         )
+
+    def _names(self, value: Any, what: str) -> tuple[str, ...]:
+        found = words_of(value)
+        if found is None:
+            self._unknown.append(f"{what}: the row that says it was altered")
+        return found or ()
 
     def _conflict(self, row: Row[Any]) -> bool:
         return any(reason.code == "turn_conflict" for reason in self._reasons("turn", row))
@@ -239,7 +247,7 @@ class _Story:
             self._unknown.append(f"what {self._trace.unlisted} more sources were, which the trace does not list")
         named = [reason.ref for row in self._decided[-1:] for reason in self._reasons("turn", row)]
         refs = [ref for ref in named if ref is not None and ref.partition(":")[0] in ("message", "revision", "tool")]
-        return list(dict.fromkeys([*traced, *self._last.provenance, *refs]))
+        return list(dict.fromkeys([*traced, *self._names(self._last.provenance, "which sources it names"), *refs]))
 
     def _fed(self, ref: str, destination: Audience | None) -> Fed:
         traced = None if self._trace is None else next((t for t in self._trace.refs if t.ref == ref), None)

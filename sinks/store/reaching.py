@@ -17,7 +17,7 @@ from sqlalchemy import Connection, Row, literal, or_
 from turngate.processors.audience import covers, namespace
 from turngate.schemas.inputs import DeliveryStatus
 from turngate.schemas.shapes import Audience, Scope
-from turngate.sinks.store.asking import Asked
+from turngate.sinks.store.asking import Asked, words_of
 from turngate.sinks.store.tables import (
     AUDIENCES,
     AUTHORIZATIONS,
@@ -73,7 +73,7 @@ def blast_radius(connection: Connection, tenant: str, reader: str, source: str |
     kept = [(row, heard) for row, heard in rows if row.turn not in sent or _may_have_been_sent(sent[row.turn])]
     paths = {} if source is None else _paths(asked, source, [f"{TURN}{row.turn}" for row, _ in kept])
     for row, heard in kept:
-        path = tuple(row.provenance) if source is None else paths.get(f"{TURN}{row.turn}")
+        path = words_of(row.provenance) or () if source is None else paths.get(f"{TURN}{row.turn}")
         if path is not None:
             told = sent.get(row.turn)
             status, message = (None, None) if told is None else (told.status, told.message)
@@ -154,7 +154,7 @@ def _parents(asked: Asked, refs: Iterable[str]) -> dict[str, set[str]]:
     for row in asked.of(LEAVES, "ref", (f"{kind}:{name}" for kind in ("revision", "message") for name in kinds[kind])):
         found[row.ref].update([] if row.call is None else [f"tool:{row.call}"])
     for row in asked.of(DECISIONS, "turn", kinds["turn"], DECISIONS.c.kind == "turn"):
-        found[f"{TURN}{row.turn}"].update(row.provenance)
+        found[f"{TURN}{row.turn}"].update(words_of(row.provenance) or ())
     for row in asked.of(CANDIDATES, "turn", kinds["turn"], CANDIDATES.c.permitted.is_(True)):
         found[f"{TURN}{row.turn}"].add(row.ref)
     return found

@@ -116,6 +116,10 @@ def test_what_is_new_may_lack_its_counterpart_and_is_no_break_until_it_is_older(
         (AUDIENCES, "scope", "other"),
         (DECISIONS, "as_of", [7]),
         (DECISIONS, "provenance", {}),
+        (DECISIONS, "provenance", 7),
+        (AUTHORIZATIONS, "grants", 7),
+        (AUTHORIZATIONS, "proofs", [[7]]),
+        (AUTHORIZATIONS, "provenance", [7]),
         (REASONS, "code", None),
         (TRACES, "trace", [7]),
     ],
@@ -127,7 +131,9 @@ def test_what_is_no_record_any_more_is_a_break_and_is_told_as_unknown(
     assert len(whys(store)) == 1
     told = explain(store, "acme", "t2")
     assert told is not None
-    assert bool(told.unknown) == (table in (AUDIENCES, TRACES))
+    own = ((DECISIONS, "provenance"), (AUTHORIZATIONS, "grants"), (AUTHORIZATIONS, "proofs"))
+    said = table in (AUDIENCES, TRACES) or (table, column) in own
+    assert bool(told.unknown) == said
     who_can_see(store, "acme", "revision:d@1")
     blast_radius(store, "acme", KIM, MINE)
 
