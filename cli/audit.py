@@ -55,7 +55,7 @@ def verify(
     the oldest records a chain begins later, which is said. That its end was not cut off, and that it was not written
     anew as a whole, only a checkpoint shows (see docs/audit.md).
 
-    Examples:  turngate audit verify --log turngate.log
+    Examples:  turngate audit verify --log turngate.db
 
     turngate audit verify --store --postgres-dsn postgresql://db/turngate
 

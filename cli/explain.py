@@ -31,7 +31,7 @@ def explain(
     It is told from what was recorded, in the audit store of a broker or of an embedded log; what no record says is said
     to be unknown. It names readers, rooms and authors: it is for operators. Exit code 1 where no decision is known.
 
-    Examples:  turngate explain t1 --tenant acme --log turngate.log
+    Examples:  turngate explain t1 --tenant acme --log turngate.db
 
     turngate explain t1 --tenant acme --postgres-dsn postgresql://db/turngate --json
     """
@@ -62,7 +62,7 @@ def who_can_see(
 
     Exit code 1 where nothing was recorded of it.
 
-    Example:  turngate who-can-see revision:plan@1 --tenant acme --log turngate.log
+    Example:  turngate who-can-see revision:plan@1 --tenant acme --log turngate.db
     """
     from turngate.cli.telling import audible
 
@@ -92,7 +92,7 @@ def blast_radius(
     Derivation is followed as far as it was declared, rather too far than too short. A turn of which no record says what
     became of it counts. Whoever joined a room later and read back in it is not known here.
 
-    Example:  turngate blast-radius --reader slack:T1/UEVE --source revision:plan@1 --tenant acme --log turngate.log
+    Example:  turngate blast-radius --reader slack:T1/UEVE --source revision:plan@1 --tenant acme --log turngate.db
     """
     from turngate.cli.telling import reached
 

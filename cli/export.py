@@ -22,7 +22,7 @@ def export(
     What the directory holds already is not written again, so it goes on after an interruption, and a later export adds
     what has come since. The files hold every text that the topics hold: keep them as you keep those.
 
-    Example:  turngate export /backup/turngate --log turngate.log
+    Example:  turngate export /backup/turngate --log turngate.db
     """
     from turngate.streams.exporting import export as write
 

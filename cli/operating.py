@@ -95,7 +95,7 @@ def forget(
     the texts are removed from the file too, and from its store. On a broker they stay in the input topics and in
     `outbound` until these topics' retention ends them (see docs/retention.md).
 
-    Example:  turngate forget --reader slack:T1/UALEX --tenant acme --operator alex --log turngate.log
+    Example:  turngate forget --reader slack:T1/UALEX --tenant acme --operator alex --log turngate.db
     """
     if sum(x is not None for x in (room, reader, memory)) != 1:
         raise Impossible("name exactly one of --room, --reader and --memory")

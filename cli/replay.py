@@ -59,11 +59,11 @@ def replay(
 
     With --policy it says which decisions would be others, by room and reason, one step each: all else stays as it was.
 
-    Examples:  turngate replay --log turngate.log --keys-file keys.json
+    Examples:  turngate replay --log turngate.db --keys-file keys.json
 
     turngate replay --partition 3 --from 120000 --to 121000 --snapshots /backup/snapshots
 
-    turngate replay --log turngate.log --policy acme-8.yaml --tenant acme
+    turngate replay --log turngate.db --policy acme-8.yaml --tenant acme
     """
     from turngate.cli.what_if import trying, what_if
     from turngate.processors.engine import Engine

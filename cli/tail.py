@@ -42,7 +42,7 @@ def tail(
 
     Examples:  turngate tail turn-verdicts --from beginning --tenant acme
 
-    turngate tail dead-letters --log turngate.log --from 2026-01-01T00:00:00Z --no-follow --json
+    turngate tail dead-letters --log turngate.db --from 2026-01-01T00:00:00Z --no-follow --json
     """
     from turngate.schemas.catalog import INPUT_TOPICS, OUTPUT_TOPICS
     from turngate.schemas.codec import Codec
