@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 import typer
 
 from turngate.cli.commanding import AsJson, Tenant
-from turngate.cli.errors import NO, extra
+from turngate.cli.errors import NO, Impossible, extra
 from turngate.cli.options import Connection, connects
 from turngate.cli.store import filled, needed
 
@@ -37,7 +37,7 @@ def explain(
     """
     from turngate.cli.telling import story
 
-    with the_store(connection) as asking:
+    with the_store(connection, tenant) as asking:
         from turngate.schemas.ways_on import way_on
         from turngate.sinks.store.explaining import explain as tell
 
@@ -66,7 +66,7 @@ def who_can_see(
     """
     from turngate.cli.telling import audible
 
-    with the_store(connection) as asking:
+    with the_store(connection, tenant) as asking:
         from turngate.sinks.store.audible import who_can_see as tell
 
         found, ended = tell(asking, tenant, ref)
@@ -96,7 +96,7 @@ def blast_radius(
     """
     from turngate.cli.telling import reached
 
-    with the_store(connection) as asking:
+    with the_store(connection, tenant) as asking:
         from turngate.sinks.store.reaching import blast_radius as tell
 
         found = tell(asking, tenant, reader, source)
@@ -107,8 +107,11 @@ def blast_radius(
 
 
 @contextmanager
-def the_store(connection: Connection) -> Iterator[Database]:
-    """The store that was named: that of an embedded log is filled first."""
+def the_store(connection: Connection, tenant: str | None = None) -> Iterator[Database]:
+    """The store that was named: that of an embedded log is filled first.
+
+    Raises `Impossible` where it has nothing of `tenant`: that is mistyped, or the store is another's.
+    """
     log = connection.log_file()
     if log is not None:
         filled(log)
@@ -120,9 +123,12 @@ def the_store(connection: Connection) -> Iterator[Database]:
         with extra("store"), extra("postgres"):
             from turngate.sinks.store.connecting import postgres_engine
         engine = postgres_engine(settings)
+    from turngate.sinks.store.asking import has_tenant
     from turngate.sinks.store.migrating import opened
 
     with opened(engine) as asking:
+        if tenant is not None and not has_tenant(asking, tenant):
+            raise Impossible(f"nothing of a tenant {tenant} is in the store; check --tenant")
         yield asking
 
 

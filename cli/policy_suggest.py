@@ -10,7 +10,7 @@ import typer
 
 from turngate.cli.options import Connection, connects
 from turngate.cli.pasted import as_yaml
-from turngate.cli.recorded import recorded
+from turngate.cli.recorded import of_tenant, recorded
 
 if TYPE_CHECKING:
     from turngate.streams.suggesting import Seen, Unnamed
@@ -51,6 +51,7 @@ def suggest(
     from turngate.streams.suggesting import unnamed
 
     with recorded(connection) as (records, codec):
+        of_tenant(records, tenant)
         found = unnamed(records, codec, tenant)
     if not found:
         typer.echo(f"everything that was seen of {tenant} is named", err=True)

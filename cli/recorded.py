@@ -15,6 +15,14 @@ if TYPE_CHECKING:
     from turngate.streams.recorded import Records
 
 
+def of_tenant(records: Records, tenant: str) -> None:
+    """Raises `Impossible` where nothing was recorded of the tenant: it is mistyped, or the place is another's."""
+    from turngate.streams.recorded import has_tenant
+
+    if not has_tenant(records, tenant):
+        raise Impossible(f"nothing of a tenant {tenant} was recorded here; check --tenant")
+
+
 @contextmanager
 def recorded(connection: Connection, exported: Path | None = None) -> Iterator[tuple[Records, Codec]]:
     """What was recorded, and the codec that it was written with.

@@ -16,7 +16,7 @@ import typer
 from turngate.cli.errors import NO, Impossible
 from turngate.cli.options import Connection, connects
 from turngate.cli.progress import progress
-from turngate.cli.recorded import recorded
+from turngate.cli.recorded import of_tenant, recorded
 
 if TYPE_CHECKING:
     from turngate.processors.engine import Engine
@@ -83,6 +83,8 @@ def replay(
         at = _begin(snapshots, resume, partition, start)
         begin = None if at is None else read_snapshot(at)
         if policy is not None:
+            if tenant is not None:
+                of_tenant(records, tenant)
             under = trying(Trying, policy, tenant, keys)
             tried = Verifying(records, under, codec, partition, start=start, to=to, begin=begin)
             what_if(tried, tell_engine, as_json=as_json)

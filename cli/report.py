@@ -13,7 +13,7 @@ import typer
 from turngate.cli.options import Connection, connects
 from turngate.cli.pasted import as_yaml
 from turngate.cli.progress import progress
-from turngate.cli.recorded import recorded
+from turngate.cli.recorded import of_tenant, recorded
 from turngate.cli.replay import EXPORTED
 from turngate.cli.what_if import table
 
@@ -52,6 +52,7 @@ def report(
 
     keys = connection.keys()
     with recorded(connection, exported) as (records, codec):
+        of_tenant(records, tenant)
         ends = recorded_ends(records, codec, tenant)
         refused = {turn: end for turn, end in ends.items() if not end.passed}
         if not as_json:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Protocol
 
-from turngate.schemas.catalog import APPLIED, DRAFTS
+from turngate.schemas.catalog import APPLIED, DRAFTS, INPUT_TOPICS, TICKS
 from turngate.schemas.codec import Codec, Undecodable
 from turngate.schemas.outputs import StretchApplied
 from turngate.schemas.shapes import Position
@@ -49,6 +49,15 @@ class Cursor:
         while self._head is not None and wanted(self._head):
             taken, self._head = self._head, next(self._messages, None)
             yield taken
+
+
+def has_tenant(records: Records, tenant: str) -> bool:
+    """Whether any input is of this tenant. Raises `LogError` where they cannot be read."""
+    # A tenant that speaks has a policy, and there are few of these.
+    topics = sorted(INPUT_TOPICS.keys() - {TICKS}, key=lambda topic: topic != "policies")
+    places = [(topic, partition) for topic in topics for partition in range(records.partitions)]
+    key = tenant.encode()
+    return any(message.key == key for place in places for message in records.scan(*place, records.first(*place)))
 
 
 def recorded_stretches(

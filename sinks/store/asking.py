@@ -7,13 +7,14 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Row, Table, or_, select
+from sqlalchemy import ColumnElement, Connection, Row, Table, exists, or_, select
 
 from turngate.processors.audience import covers, listed, namespace
 from turngate.schemas.canonical import digest
 from turngate.schemas.shapes import Audience, MemberKind, Visibility
 from turngate.sinks.store.tables import (
     AUDIENCES,
+    BY_MONTH,
     ERASURES,
     EVIDENCE,
     GRANTS,
@@ -176,6 +177,12 @@ class Asked:
                 guests |= {row.reader} if guest else set()
                 memberships |= {} if guest else {row.reader: tuple(row.workspaces)}
         return listed(everybody, guests, workspaces, memberships)
+
+
+def has_tenant(connection: Connection, tenant: str) -> bool:
+    """Whether the store has anything of this tenant."""
+    of = (exists().where(table.c.tenant == tenant) for table in BY_MONTH.values())
+    return bool(connection.scalar(select(or_(*of))))
 
 
 def leaf_names(piece: Piece, ref: str) -> tuple[str, str]:

@@ -109,11 +109,18 @@ def test_what_there_is_nothing_of_is_exit_code_1(turngate: Turngate, log: Path) 
     none = turngate("explain", "t99", *of)
     assert (none.exit_code, none.stdout) == (1, "")
     assert none.stderr == "no decision of the turn t99 of acme is in the store\n"
-    assert turngate("explain", "t1", "--tenant", "other", "--log", log).exit_code == 1
     assert turngate("who-can-see", "tool:none", *of).exit_code == 1
     assert (
         turngate("blast-radius", "--reader", "slack:T1/UEVE", *of).stdout == "0 turns were let out to slack:T1/UEVE\n"
     )
+
+
+@pytest.mark.parametrize("asked", [("explain", "t1"), ("who-can-see", MINE), ("blast-radius", "--reader", KIM)])
+def test_a_tenant_of_whom_there_is_nothing_is_no_answer(turngate: Turngate, log: Path, asked: tuple[str, ...]) -> None:
+    assert turngate(*asked, "--tenant", "acme", "--log", log).exit_code == 0
+    mistyped = turngate(*asked, "--tenant", "acne", "--log", log)
+    assert (mistyped.exit_code, mistyped.stdout) == (2, "")
+    assert mistyped.stderr == "turngate: nothing of a tenant acne is in the store; check --tenant\n"
 
 
 def test_an_id_that_an_agent_chose_is_shown_in_characters_that_are_seen(turngate: Turngate, log: Path) -> None:

@@ -114,7 +114,12 @@ def test_without_a_policy_and_with_names_that_are_no_yaml_it_validates_all_the_s
 
 
 def test_where_everything_is_named_or_nothing_is_of_this_tenant_it_says_so(turngate: Turngate, tmp_path: Path) -> None:
+    suggest = ("policy", "suggest", "--log", tmp_path / "log", "--tenant", "acme")
     turngate("apply", written(tmp_path / "lines", *DAY, *SEEN[:1], tenant="globex"), "--log", tmp_path / "log")
-    done = turngate("policy", "suggest", "--tenant", "acme", "--log", tmp_path / "log")
+    mistyped = turngate(*suggest)
+    assert (mistyped.exit_code, mistyped.stdout) == (2, "")
+    assert mistyped.stderr == "turngate: nothing of a tenant acme was recorded here; check --tenant\n"
+    turngate("apply", written(tmp_path / "lines", *DAY, at=AT + 3_600_000), "--log", tmp_path / "log")
+    done = turngate(*suggest)
     assert (done.exit_code, done.stdout) == (0, "")
     assert "everything that was seen of acme is named" in done.stderr

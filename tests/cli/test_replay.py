@@ -209,10 +209,15 @@ def test_what_another_policy_would_have_decided(turngate: Turngate, log: Path, t
     assert summary["by"][0] == {
         "room": "slack:T1/D1", "was": "deliver", "now": "drop", "reason": "+agent_unknown", "count": 2
     }  # fmt: skip
-    assert turngate("replay", "--log", log, "--policy", nobody, "--tenant", "other").stdout.startswith("0 decisions, 0")
     assert turngate("replay", "--log", log, "--policy", nobody, "--from", 2).stdout.endswith(
         "1 decisions, 1 would be others\n"
     )
+    of_other = ("replay", "--log", log, "--policy", nobody, "--tenant", "other")
+    mistyped = turngate(*of_other)
+    assert (mistyped.exit_code, mistyped.stdout) == (2, "")
+    assert mistyped.stderr.endswith("nothing of a tenant other was recorded here; check --tenant\n")
+    turngate("apply", written(tmp_path / "other", MESSAGE, tenant="other", at=AT + 3_600_000), "--log", log)
+    assert turngate(*of_other).stdout == "0 decisions, 0 would be others\n"
 
 
 @pytest.mark.parametrize(

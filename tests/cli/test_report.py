@@ -128,8 +128,13 @@ async def test_an_export_is_as_good_as_the_log(turngate: Turngate, told: Told, t
 async def test_another_tenant_s_policy_and_turns_are_not_looked_at(turngate: Turngate, tmp_path: Path) -> None:
     with opened(tmp_path / "log") as workplace:
         await turn(workplace, GENERAL, tools=("wiki",))
-    shown = turngate("report", "--tenant", "bolt", "--log", tmp_path / "log").stdout
-    assert shown == "0 turns were decided, 0 refused\n"
+    of_bolt = ("report", "--tenant", "bolt", "--log", tmp_path / "log")
+    mistyped = turngate(*of_bolt)
+    assert (mistyped.exit_code, mistyped.stdout) == (2, "")
+    assert mistyped.stderr == "turngate: nothing of a tenant bolt was recorded here; check --tenant\n"
+    with Workplace(tenant="bolt", log=tmp_path / "log"):
+        pass
+    assert turngate(*of_bolt).stdout == "0 turns were decided, 0 refused\n"
 
 
 async def test_what_a_change_brings_to_light_is_looked_at_too(told: Told, tmp_path: Path) -> None:
