@@ -60,11 +60,8 @@ async def _run(connection: Connection, asked: EndpointSettings | None) -> None:
     from turngate.connectors.assessor.endpoint import Endpoint
     from turngate.connectors.assessor.rules import assess_by_rules
     from turngate.connectors.assessor.service import Assessor
-    from turngate.schemas.codec import Codec
-    from turngate.streams.kafka.registry import RegistryIds
 
-    registry = connection.registry()
-    codec = Codec() if registry is None else Codec(await asyncio.to_thread(RegistryIds, registry))
+    codec = await asyncio.to_thread(connection.codec)
     if asked is None:
         await _until_stopped(Assessor(connection.kafka(), codec, assess_by_rules))
         return

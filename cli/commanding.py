@@ -114,14 +114,9 @@ def _embedded(connection: Connection, path: Path, command: str, record: Record, 
 
 
 def _sent(connection: Connection, command: str, record: Record, wait: float) -> Given:
-    from turngate.schemas.codec import Codec
-
     with extra("kafka"):
         from turngate.streams.kafka.commanding import carry_out
-        from turngate.streams.kafka.registry import RegistryIds
-    settings, registry = connection.kafka(), connection.registry()
-    codec = Codec(None if registry is None else RegistryIds(registry))
-    place, came = asyncio.run(carry_out(settings, codec, _COMMANDS, record, wait))
+    place, came = asyncio.run(carry_out(connection.kafka(), connection.codec(), _COMMANDS, record, wait))
     return Given(command, record, place, tuple(came))
 
 

@@ -79,16 +79,13 @@ async def _on_broker(
     connection: Connection, postgres: PostgresSettings, installations: Installations, tokens: Tokens | None, url: str
 ) -> None:
     from turngate.connectors.slack.resolving import People
-    from turngate.schemas.codec import Codec
     from turngate.sinks.claims import ClaimsUnavailable
     from turngate.sinks.errands import now_ms
     from turngate.sinks.postgres_claims import PostgresClaims
     from turngate.sinks.service import DeliveryService
     from turngate.sinks.slack import SlackConnector
-    from turngate.streams.kafka.registry import RegistryIds
 
-    registry = connection.registry()
-    codec = Codec() if registry is None else Codec(await asyncio.to_thread(RegistryIds, registry))
+    codec = await asyncio.to_thread(connection.codec)
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)

@@ -240,9 +240,7 @@ async def _records(connection: Connection, topic: str, since: int) -> AsyncItera
     if path is None:
         with extra("kafka"):
             from turngate.streams.kafka.reading import Start, follow
-            from turngate.streams.kafka.registry import RegistryIds
-        registry = connection.registry()
-        codec = Codec() if registry is None else Codec(await asyncio.to_thread(RegistryIds, registry))
+        codec = await asyncio.to_thread(connection.codec)
         async for message in follow(connection.kafka(), topic, Start(time=since), forever=False):
             with suppress(Undecodable):
                 yield codec.decode(message.value)

@@ -120,13 +120,9 @@ def _to_log(path: Path, events: Export, keys: Keys) -> None:
 
 
 def _to_broker(connection: Connection, events: Export) -> None:
-    from turngate.schemas.codec import Codec
-
     with extra("kafka"):
-        from turngate.streams.kafka.registry import RegistryIds
         from turngate.streams.kafka.writing import ToSend, send
-    settings, registry = connection.kafka(), connection.registry()
-    codec = Codec(None if registry is None else RegistryIds(registry))
+    settings, codec = connection.kafka(), connection.codec()
     asyncio.run(send(settings, (ToSend(e.topic, _key(e), _bytes(codec, e)) for e in events)))
 
 

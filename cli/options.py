@@ -15,6 +15,7 @@ from turngate.cli.errors import Impossible, extra
 
 if TYPE_CHECKING:
     from turngate.processors.keys import Keys
+    from turngate.schemas.codec import Codec
     from turngate.streams.kafka.settings import KafkaSettings, PostgresSettings, RegistrySettings
 
 _BROKER, _REGISTRY, _POSTGRES = "Broker", "Schema registry", "Postgres"
@@ -134,6 +135,20 @@ class Connection:
         with extra("kafka"):
             from turngate.streams.kafka.settings import RegistrySettings
         return RegistrySettings.read(**{k.removeprefix("registry_"): self.values[k] for k in _REGISTRY_OPTIONS})
+
+    def codec(self) -> Codec:
+        """The codec of the registry that was named, which is asked for its ids here; of Avro's framing without one.
+
+        Blocks: not for an event loop. Raises `turngate.streams.log.LogError` where the registry is no use.
+        """
+        from turngate.schemas.codec import Codec
+
+        settings = self.registry()
+        if settings is None:
+            return Codec()
+        from turngate.streams.kafka.registry import RegistryIds
+
+        return Codec(RegistryIds(settings))
 
     def keys(self) -> Keys:
         """The keys of share codes; none where none are named. Raises `turngate.streams.log.LogError`."""

@@ -47,8 +47,6 @@ def recorded(connection: Connection, exported: Path | None = None) -> Iterator[t
     else:
         with extra("kafka"):
             from turngate.streams.kafka.records import BrokerRecords
-            from turngate.streams.kafka.registry import RegistryIds
-        settings, registry = connection.kafka(), connection.registry()
-        codec = Codec(None if registry is None else RegistryIds(registry))
+        settings, codec = connection.kafka(), connection.codec()
         with BrokerRecords(settings) as broker:
             yield broker, codec

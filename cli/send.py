@@ -42,7 +42,7 @@ def send(
     if assess and log is None:
         raise Impossible("--assess is for an embedded log; on a broker run `turngate assess`")
     with _readable_twice(records) as path:
-        codec = Codec() if log is not None else _codec(connection)
+        codec = Codec() if log is not None else connection.codec()
         for line in _lines(path, records):
             line.valid(codec)
         if log is not None:
@@ -70,17 +70,6 @@ def _readable_twice(path: Path) -> Iterator[Path]:
         with copy.open("wb") as out, reading(path) as file:
             shutil.copyfileobj(file, out)
         yield copy
-
-
-def _codec(connection: Connection) -> Codec:
-    from turngate.schemas.codec import Codec
-
-    registry = connection.registry()
-    if registry is None:
-        return Codec()
-    with extra("kafka"):
-        from turngate.streams.kafka.registry import RegistryIds
-    return Codec(RegistryIds(registry))
 
 
 def _to_log(path: Path, lines: Iterator[Line], codec: Codec, keys: Keys, assess: bool) -> int:

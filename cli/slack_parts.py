@@ -134,13 +134,10 @@ async def feed_of(connection: Connection) -> AsyncIterator[tuple[Feed, list[Work
             finally:
                 ticking.close()
         return
-    from turngate.schemas.codec import Codec
 
     with extra("kafka"):
         from turngate.streams.kafka.feed import KafkaFeed
-        from turngate.streams.kafka.registry import RegistryIds
-    registry = connection.registry()
-    codec = Codec() if registry is None else Codec(await asyncio.to_thread(RegistryIds, registry))
+    codec = await asyncio.to_thread(connection.codec)
     async with KafkaFeed(connection.kafka(), codec) as broker:
         yield broker, []
 

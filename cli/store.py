@@ -132,13 +132,10 @@ def filled(log: Path, *, scrub: bool = False) -> int:
 
 async def _fill(connection: Connection, postgres: PostgresSettings) -> None:
     from turngate.cli.files import now
-    from turngate.schemas.codec import Codec
     from turngate.sinks.store.postgres import PostgresStore
     from turngate.sinks.store.service import StoreService
-    from turngate.streams.kafka.registry import RegistryIds
 
-    registry = connection.registry()
-    codec = Codec() if registry is None else Codec(await asyncio.to_thread(RegistryIds, registry))
+    codec = await asyncio.to_thread(connection.codec)
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)

@@ -60,14 +60,10 @@ def tail(
 
 
 async def _from_broker(connection: Connection, topic: str, start: str, follow: bool, shown: _Shown) -> None:
-    from turngate.schemas.codec import Codec
-
     with extra("kafka"):
         from turngate.streams.kafka.reading import Start
         from turngate.streams.kafka.reading import follow as records_of
-        from turngate.streams.kafka.registry import RegistryIds
-    settings, registry = connection.kafka(), connection.registry()
-    codec = Codec() if registry is None else Codec(await asyncio.to_thread(RegistryIds, registry))
+    settings, codec = connection.kafka(), await asyncio.to_thread(connection.codec)
     offset, moment = _place(start)
     at = Start(offset=offset, time=moment, end=start == "end")
     messages: AsyncIterator[Message] = records_of(settings, topic, at, forever=follow)
