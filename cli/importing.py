@@ -58,7 +58,8 @@ def slack_export(
     """Turn a Slack export into records: listings, joins and leaves, messages, edits and deletions.
 
     What an export does not say stays unknown. A list of members is a listing of the day of the export. It goes to
-    `--out FILE` ("-": standard output), an embedded log (`--log`, applied with the times of the export), or a broker.
+    `--out FILE` ("-": standard output), which is made for its owner alone, an embedded log (`--log`, applied with the
+    times of the export), or a broker.
 
     Example:  turngate import slack-export export.zip --tenant acme --account U0BOT --out events.jsonl
     """
@@ -100,8 +101,10 @@ def _to_file(path: Path, events: Export) -> None:
     if path == Path("-"):
         sys.stdout.writelines(line + "\n" for line in lines)
         return
+    from turngate.streams.private import for_owner
+
     try:
-        with path.open("w", encoding="utf-8", newline="\n") as file:
+        with open(path, "w", encoding="utf-8", newline="\n", opener=for_owner) as file:
             file.writelines(line + "\n" for line in lines)
     except OSError as error:
         raise Impossible(f"{path}: {error.strerror}") from None

@@ -14,6 +14,7 @@ from turngate.schemas.catalog import APPLIED
 from turngate.schemas.codec import Codec
 from turngate.streams.archive import ABOUT, EXPORTED, SCHEMAS, TOPICS, part_name, parts, schema_text
 from turngate.streams.log import LogError, Message
+from turngate.streams.private import write_private
 from turngate.streams.recorded import Records
 
 #: Bytes of values in a file, after which the next one begins: what an interruption costs at most.
@@ -63,7 +64,7 @@ def _about(folder: Path, partitions: int) -> None:
     if not about.exists():
         if any(folder.iterdir()):
             raise LogError(f"{folder}: is neither empty nor an export")
-        about.write_text(text, "utf-8")
+        write_private("export", about, text)
     elif about.read_text("utf-8") != text:
         raise LogError(f"{folder}: is an export of a log with another number of partitions; use a new directory")
 

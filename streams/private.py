@@ -1,4 +1,4 @@
-"""Decides which files may hold secrets, and how they are written."""
+"""Decides which files may hold secrets, and how these and a company's records are written."""
 
 from __future__ import annotations
 
@@ -30,6 +30,11 @@ def private_text(what: str, path: Path, *, group: bool = False) -> str:
         raise SettingsError(f"{what} {path}: is not UTF-8") from None
     except OSError as error:
         raise SettingsError(f"{what} {path}: {error.strerror}") from None
+
+
+def for_owner(path: str, flags: int) -> int:
+    """An `opener` for `open`: a file that it makes is its owner's alone; one that is there keeps its mode."""
+    return os.open(path, flags, 0o600)
 
 
 def write_private(what: str, path: Path, text: str) -> None:

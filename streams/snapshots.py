@@ -20,6 +20,7 @@ from fastavro.write import Writer
 from turngate.schemas.catalog import DRAFTS, OUTPUT_TOPICS
 from turngate.streams.local_log import LocalLog
 from turngate.streams.log import LogError
+from turngate.streams.private import for_owner
 
 _NAME = re.compile(r"(\d+)-(\d{20})\.json")
 _BLOCK_BYTES = 1 << 20
@@ -71,7 +72,7 @@ def write_snapshot(
     beside = folder / f"{partition}.part"
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        with os.fdopen(os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
+        with open(beside, "wb", opener=for_owner) as file:
             writer = Writer(file, ENTRY, codec="deflate", sync_interval=_BLOCK_BYTES)
             for key, value in entries:
                 writer.write({"key": key, "value": value})

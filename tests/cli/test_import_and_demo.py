@@ -22,6 +22,7 @@ def test_an_export_becomes_a_file_that_apply_reads(turngate: Turngate, export: P
     out = tmp_path / "events.jsonl"
     result = turngate("import", "slack-export", export, "--tenant", "harbor", "--out", out)
     assert (result.exit_code, result.stdout) == (0, "")
+    assert out.stat().st_mode & 0o077 == 0
     assert " messages, " in result.stderr
     lines = [json.loads(line) for line in out.read_text("utf-8").splitlines()]
     assert {line["record"] for line in lines} >= {"MembershipPage", "MembershipChanged", "MessageObserved"}

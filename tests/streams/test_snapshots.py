@@ -106,7 +106,7 @@ def test_one_that_is_not_whole_is_none(lived: LocalLog, tmp_path: Path) -> None:
     (tmp_path / "other.json").write_text("{}")
     with pytest.raises(LogError, match="is no snapshot"):
         read_snapshot(tmp_path / "other.json")
-    assert {p.stat().st_mode & 0o077 for p in (tmp_path / "kept").glob("*.avro")} == {0}
+    assert {p.stat().st_mode & 0o077 for p in (tmp_path / "kept").iterdir()} == {0}
 
 
 def test_of_an_empty_log_there_is_none(tmp_path: Path) -> None:
