@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import signal
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -12,10 +11,10 @@ import typer
 
 from turngate.cli.errors import extra
 from turngate.cli.options import Connection, connects
+from turngate.cli.running import stopping
 
 if TYPE_CHECKING:
     from turngate.connectors.assessor.endpoint import EndpointSettings
-    from turngate.connectors.assessor.service import Assessor
 
 
 @connects()
@@ -63,15 +62,7 @@ async def _run(connection: Connection, asked: EndpointSettings | None) -> None:
 
     codec = await asyncio.to_thread(connection.codec)
     if asked is None:
-        await _until_stopped(Assessor(connection.kafka(), codec, assess_by_rules))
+        await Assessor(connection.kafka(), codec, assess_by_rules).run(stopping())
         return
     async with Endpoint(asked) as endpoint:
-        await _until_stopped(Assessor(connection.kafka(), codec, endpoint.assess))
-
-
-async def _until_stopped(assessor: Assessor) -> None:
-    stop = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, stop.set)
-    await assessor.run(stop)
+        await Assessor(connection.kafka(), codec, endpoint.assess).run(stopping())

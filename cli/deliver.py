@@ -3,22 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-import signal
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from turngate.cli.errors import Impossible, extra
 from turngate.cli.files import embedded
 from turngate.cli.options import Connection, connects
-from turngate.cli.slack_parts import (
-    SlackFile,
-    SlackUrl,
-    following,
-    log_lines,
-    slack_api_at,
-    slack_settings,
-    until_stopped,
-)
+from turngate.cli.running import log_lines, stopping, until_stopped
+from turngate.cli.slack_parts import SlackFile, SlackUrl, following, slack_api_at, slack_settings
 
 if TYPE_CHECKING:
     from turngate.connectors.slack.installations import Installations
@@ -86,9 +78,7 @@ async def _on_broker(
     from turngate.sinks.slack import SlackConnector
 
     codec = await asyncio.to_thread(connection.codec)
-    stop = asyncio.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        asyncio.get_running_loop().add_signal_handler(number, stop.set)
+    stop = stopping()
     try:
         async with slack_api_at(url) as api, PostgresClaims(postgres) as claims:
             connector = SlackConnector(api, People(api, installations), installations, now_ms)

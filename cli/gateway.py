@@ -11,7 +11,7 @@ import typer
 from turngate.cli.errors import Impossible, extra
 from turngate.cli.files import reading
 from turngate.cli.options import Connection, connects
-from turngate.cli.slack_parts import Work, feed_of, log_lines, place_of, until_stopped
+from turngate.cli.running import Work, feed_of, log_lines, place_of, until_stopped
 
 if TYPE_CHECKING:
     from turngate.gateway.guard import Limits

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from turngate.cli.errors import Impossible, extra
-from turngate.cli.slack_parts import place_of, until_stopped
+from turngate.cli.running import place_of, until_stopped
 
 if TYPE_CHECKING:
     from turngate.client.acting import Acting

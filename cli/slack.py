@@ -9,19 +9,17 @@ import typer
 
 from turngate.cli.errors import Impossible, extra
 from turngate.cli.options import Connection, connects
+from turngate.cli.running import feed_of, log_lines, until_stopped
 from turngate.cli.slack_parts import (
     How,
     Listen,
     SlackFile,
     SlackUrl,
     SocketMode,
-    feed_of,
     following,
     hearing,
-    log_lines,
     slack_api_at,
     slack_settings,
-    until_stopped,
 )
 
 

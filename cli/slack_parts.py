@@ -1,22 +1,21 @@
-"""Decides what the commands around Slack share: its settings, a log to feed, events as they come, and how all end."""
+"""Decides what the commands around Slack share: its settings and tokens, and how events come in."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
-import signal
-from collections.abc import AsyncIterator, Coroutine
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 from urllib.parse import urlsplit
 
 import typer
 
 from turngate.cli.errors import Impossible, extra
-from turngate.cli.files import embedded, now
-from turngate.cli.options import Connection
+from turngate.cli.files import now
+from turngate.cli.running import Work, place_of
 
 if TYPE_CHECKING:
     from turngate.connectors.slack.api import SlackApi
@@ -53,26 +52,8 @@ Listen = Annotated[
 SocketMode = Annotated[
     bool, typer.Option("--socket-mode", help="Connect to Slack instead, by each app_token.", rich_help_panel=_PANEL)
 ]
-#: Work until it is cancelled.
-Work = Coroutine[Any, Any, None]
 #: Milliseconds by which this clock and a broker's may differ.
 _SKEW = 60_000
-
-
-async def until_stopped(*work: Work) -> None:
-    """Work until SIGTERM or Ctrl-C, or until one of them raises, which is raised."""
-    stop = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, stop.set)
-    tasks = [asyncio.create_task(one) for one in work]
-    stopped = asyncio.create_task(stop.wait())
-    done, _ = await asyncio.wait([*tasks, stopped], return_when=asyncio.FIRST_COMPLETED)
-    for task in (*tasks, stopped):
-        task.cancel()
-    await asyncio.gather(*tasks, stopped, return_exceptions=True)
-    for task in done:
-        task.result()
 
 
 def slack_settings(slack_file: Path | None, slack_api: str | None) -> tuple[Installations, Tokens | None, str]:
@@ -108,38 +89,6 @@ async def following(tokens: Tokens | None, api: SlackApi | None = None) -> Async
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-
-
-def log_lines(connection: Connection) -> None:
-    """Say on standard error what is done, once the settings of the log are known to be some."""
-    from turngate.streams.stderr import log_to_stderr
-
-    if connection.log_file() is None:
-        connection.kafka()
-    log_to_stderr()
-
-
-@asynccontextmanager
-async def feed_of(connection: Connection) -> AsyncIterator[tuple[Feed, list[Work]]]:
-    """The log that was named: the embedded one with its engine, or a broker; and the work that belongs to it."""
-    path = connection.log_file()
-    if path is not None:
-        from turngate.streams.local_feed import LocalFeed
-
-        with embedded(path) as log:
-            feed = LocalFeed(log, connection.keys())
-            ticking = feed.tick()
-            try:
-                yield feed, [ticking]
-            finally:
-                ticking.close()
-        return
-
-    with extra("kafka"):
-        from turngate.streams.kafka.feed import KafkaFeed
-    codec = await asyncio.to_thread(connection.codec)
-    async with KafkaFeed(connection.kafka(), codec) as broker:
-        yield broker, []
 
 
 def slack_api_at(url: str) -> SlackApi:
@@ -220,11 +169,3 @@ async def _serving(server: EventsServer, place: tuple[str, int]) -> AsyncIterato
         yield
     finally:
         await runner.cleanup()
-
-
-def place_of(listen: str, flag: str = "--listen") -> tuple[str, int]:
-    """A host and a port. Raises `Impossible` for what is none."""
-    host, _, port = listen.rpartition(":")
-    if not host or not port.isdecimal() or int(port) > 65_535:
-        raise Impossible(f"{flag} {listen}: write HOST:PORT, like 127.0.0.1:3000")
-    return host.strip("[]"), int(port)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import signal
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -12,6 +11,7 @@ import typer
 from turngate.cli.errors import Impossible, extra
 from turngate.cli.options import Connection, connects
 from turngate.cli.progress import progress
+from turngate.cli.running import stopping
 
 if TYPE_CHECKING:
     from turngate.streams.kafka.settings import PostgresSettings
@@ -136,8 +136,6 @@ async def _fill(connection: Connection, postgres: PostgresSettings) -> None:
     from turngate.sinks.store.service import StoreService
 
     codec = await asyncio.to_thread(connection.codec)
-    stop = asyncio.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        asyncio.get_running_loop().add_signal_handler(number, stop.set)
+    stop = stopping()
     async with PostgresStore(postgres, codec) as made:
         await StoreService(connection.kafka(), made, now).run(stop)

@@ -14,20 +14,17 @@ from turngate.cli.errors import Impossible, extra
 from turngate.cli.files import embedded
 from turngate.cli.gateway import MaxBody, Rate, Tls, TokensFile, limits_of, serving, tokens_of
 from turngate.cli.options import Connection, KeysFile
+from turngate.cli.running import Work, log_lines, place_of, until_stopped
 from turngate.cli.slack_parts import (
     How,
     Listen,
     SlackFile,
     SlackUrl,
     SocketMode,
-    Work,
     following,
     hearing,
-    log_lines,
-    place_of,
     slack_api_at,
     slack_settings,
-    until_stopped,
 )
 from turngate.cli.what_if import Shadow, ShadowTenant, shadowing
 
