@@ -28,7 +28,8 @@ from turngate.schemas.catalog import DRAFTS, INPUT_TOPICS
 from turngate.schemas.codec import Codec
 from turngate.streams.kafka.clients import plain_consumer, transactional_producer
 from turngate.streams.kafka.intake import SLICE
-from turngate.streams.kafka.owner import Names, Writer
+from turngate.streams.kafka.names import Names
+from turngate.streams.kafka.owner import Writer
 from turngate.streams.kafka.partition import INTERVAL, Restore
 from turngate.streams.kafka.service import Worker, WorkerOptions
 from turngate.streams.kafka.settings import KafkaSettings

@@ -31,7 +31,7 @@ from turngate.processors.keys import TEST_KEYS
 from turngate.schemas.codec import Codec
 from turngate.streams.kafka.checkpoint import Layout
 from turngate.streams.kafka.clients import plain_producer, send_all
-from turngate.streams.kafka.owner import Names
+from turngate.streams.kafka.names import Names
 from turngate.streams.kafka.service import Worker, WorkerOptions
 from turngate.streams.kafka.settings import KafkaSettings
 from turngate.streams.kafka.topics import STATE_TOPIC

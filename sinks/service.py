@@ -11,7 +11,6 @@ import contextlib
 import logging
 import time
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 
 from aiokafka import AIOKafkaConsumer, ConsumerRebalanceListener, TopicPartition
 from aiokafka.errors import CommitFailedError, IllegalStateError, KafkaConnectionError, KafkaError
@@ -26,7 +25,7 @@ from turngate.sinks.delivery import Delivery
 from turngate.sinks.errands import Patience, now_ms
 from turngate.sinks.kafka_journal import KafkaJournal, broken
 from turngate.sinks.ports import Connector
-from turngate.streams.kafka.acl import group
+from turngate.streams.kafka.names import Names
 from turngate.streams.kafka.reading import unreachable
 from turngate.streams.kafka.settings import KafkaSettings
 from turngate.streams.log import LogError, Message
@@ -38,14 +37,6 @@ REACH_MS = 3_600_000
 _WAIT_MS = 200
 
 log = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True, slots=True)
-class Names:
-    """What tells installations on one cluster apart: a prefix of topics, and the consumer group."""
-
-    prefix: str = ""
-    group: str = group(Role.SINK)
 
 
 class DeliveryService:
@@ -87,7 +78,7 @@ class DeliveryService:
 
     async def _serve(self, journal: KafkaJournal, courier: Courier, stop: asyncio.Event) -> None:
         consumer = AIOKafkaConsumer(
-            group_id=self._names.group,
+            group_id=self._names.group_id(Role.SINK),
             enable_auto_commit=False,
             auto_offset_reset="earliest",
             isolation_level="read_committed",

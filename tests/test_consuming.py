@@ -19,7 +19,7 @@ from turngate.schemas.authority import READERS, Role
 from turngate.schemas.avro_schema import versions
 from turngate.schemas.catalog import OUTPUT_TOPICS
 from turngate.schemas.codec import Codec, subject_of
-from turngate.streams.kafka.acl import group
+from turngate.streams.kafka.names import Names
 from turngate.streams.kafka.registry import COMPATIBILITY, RegistryIds
 from turngate.streams.kafka.settings import RegistrySettings
 from turngate.streams.local_log import LocalLog
@@ -92,7 +92,7 @@ def test_the_settings_of_connect_name_topics_of_one_record_that_an_auditor_may_r
         assert len(OUTPUT_TOPICS[topic]) == 1
         assert Role.AUDITOR in READERS[topic]
     assert config["consumer.override.isolation.level"] == "read_committed"
-    assert config["consumer.override.group.id"].startswith(group(Role.AUDITOR))
+    assert config["consumer.override.group.id"].startswith(Names().group_id(Role.AUDITOR))
     assert config["schema.compatibility"] == COMPATIBILITY.removesuffix("_TRANSITIVE")
     assert subject_of("TurnDecided") == "turngate.v1.TurnDecided"  # which is the record's full name in Avro
 

@@ -12,7 +12,6 @@ import logging
 import time
 from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, ConsumerRebalanceListener, ConsumerRecord, TopicPartition
 from aiokafka.errors import CommitFailedError, IllegalStateError, KafkaConnectionError, KafkaError
@@ -21,8 +20,8 @@ from turngate.connectors.assessor.assessment import UNCERTAIN, Assess, Wanted
 from turngate.schemas.authority import Role
 from turngate.schemas.codec import Codec, Undecodable
 from turngate.schemas.inputs import MemoryWrite
-from turngate.streams.kafka.acl import group
 from turngate.streams.kafka.clients import plain_producer
+from turngate.streams.kafka.names import Names
 from turngate.streams.kafka.reading import Start, follow, unreachable
 from turngate.streams.kafka.settings import KafkaSettings
 from turngate.streams.log import LogError
@@ -42,14 +41,6 @@ COMMIT_EVERY = 1.0
 _WAIT_MS = 200
 
 log = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True, slots=True)
-class Names:
-    """What tells installations on one cluster apart: a prefix of topics, and the consumer group."""
-
-    prefix: str = ""
-    group: str = group(Role.ASSESSOR)
 
 
 class Assessor:
@@ -84,7 +75,7 @@ class Assessor:
     @asynccontextmanager
     async def _clients(self) -> AsyncIterator[tuple[AIOKafkaConsumer, AIOKafkaProducer]]:
         consumer = AIOKafkaConsumer(
-            group_id=self._names.group,
+            group_id=self._names.group_id(Role.ASSESSOR),
             enable_auto_commit=False,
             auto_offset_reset="latest",  # what was written before anybody assessed has been decided without
             isolation_level="read_committed",

@@ -11,7 +11,6 @@ import contextlib
 import logging
 import time
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 
 from aiokafka import AIOKafkaConsumer, ConsumerRebalanceListener, TopicPartition
 from aiokafka.errors import CommitFailedError, IllegalStateError, KafkaConnectionError, KafkaError
@@ -22,7 +21,7 @@ from turngate.sinks.store.batch import Batch, Moved, Place
 from turngate.sinks.store.errors import StoreUnavailable
 from turngate.sinks.store.postgres import PostgresStore
 from turngate.sinks.store.pruning import prune
-from turngate.streams.kafka.acl import group
+from turngate.streams.kafka.names import Names
 from turngate.streams.kafka.reading import places_of, unreachable
 from turngate.streams.kafka.settings import KafkaSettings
 from turngate.streams.kafka.topics import OUTPUT_BYTES
@@ -36,14 +35,6 @@ COMMIT_EVERY, PRUNE_EVERY, RETRY = 5.0, 3_600.0, 1.0
 _WAIT_MS = 200
 
 log = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True, slots=True)
-class Names:
-    """What tells installations on one cluster apart: a prefix of topics, and the consumer group."""
-
-    prefix: str = ""
-    group: str = group(Role.STORE)
 
 
 class StoreService:
@@ -80,7 +71,7 @@ class StoreService:
         topics = [self._names.prefix + topic for topic in STORED]
         await asyncio.gather(*(places_of(self._settings, topic) for topic in topics))
         consumer = AIOKafkaConsumer(
-            group_id=self._names.group,
+            group_id=self._names.group_id(Role.STORE),
             enable_auto_commit=False,
             auto_offset_reset="earliest",
             isolation_level="read_committed",

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from turngate.schemas.authority import READERS, WRITERS, Role
-from turngate.streams.kafka.owner import Names
+from turngate.streams.kafka.names import Names
 from turngate.streams.kafka.topics import STATE_TOPIC
 
 #: Who looks at how topics are configured: a worker before it starts, an operator's `turngate doctor`.
@@ -44,15 +44,10 @@ def allowed(role: Role, names: Names | None = None) -> Iterator[Allowed]:
         every = (*READERS, STATE_TOPIC)
         yield Allowed("DescribeConfigs", "topic", tuple(names.prefix + topic for topic in every))
     if role is Role.WORKER:
-        yield Allowed("Read", "group", (names.group_id,))
+        yield Allowed("Read", "group", (names.group_id(role),))
         yield Allowed("Write", "transactional-id", (f"turngate-{names.app}-",), prefixed=True)
     elif read:
-        yield Allowed("Read", "group", (group(role),), prefixed=True)
-
-
-def group(role: Role) -> str:
-    """The consumer group of a role, or what the names of its groups begin with."""
-    return f"turngate-{role}"
+        yield Allowed("Read", "group", (names.group_id(role),), prefixed=True)
 
 
 def commands(

@@ -21,7 +21,7 @@ from turngate.schemas.catalog import INPUT_TOPICS, OUTPUT_TOPICS
 from turngate.schemas.codec import Codec
 from turngate.streams.fold import pieces
 from turngate.streams.kafka.clients import plain_consumer, plain_producer
-from turngate.streams.kafka.owner import Names
+from turngate.streams.kafka.names import Names
 from turngate.streams.kafka.partition import Restore
 from turngate.streams.kafka.service import Worker, WorkerOptions
 from turngate.streams.kafka.settings import KafkaSettings

@@ -23,6 +23,7 @@ from turngate.streams.kafka.checkpoint import Change, CheckpointError, Gathered,
 from turngate.streams.kafka.clients import LOST, Entry, TooLarge, forget, send_all, transactional_producer
 from turngate.streams.kafka.loading import load
 from turngate.streams.kafka.memory import Memory
+from turngate.streams.kafka.names import Names
 from turngate.streams.kafka.partition import Folds, Held, Restore
 from turngate.streams.kafka.settings import KafkaSettings
 from turngate.streams.kafka.topics import STATE_TOPIC
@@ -35,27 +36,6 @@ LOOK_EVERY = 500
 STOP_PATIENCE = 5.0
 
 log = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True, slots=True)
-class Names:
-    """What tells installations on one cluster apart: the group and the transactional ids, and a prefix of topics.
-
-    `group` may differ from the application's own, in tests.
-    """
-
-    app: str = "main"
-    prefix: str = ""
-    group: str = ""
-
-    @property
-    def group_id(self) -> str:
-        """The consumer group's id."""
-        return self.group or f"turngate-{self.app}"
-
-    def transactional_id(self, partition: int) -> str:
-        """One for each partition, so that a new owner fences the former one."""
-        return f"turngate-{self.app}-{partition}"
 
 
 @dataclass(frozen=True, slots=True)

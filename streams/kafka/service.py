@@ -12,12 +12,14 @@ from typing import Any, Self
 
 from aiokafka.errors import KafkaError
 
+from turngate.schemas.authority import Role
 from turngate.schemas.catalog import INPUT_TOPICS
 from turngate.schemas.codec import Codec
 from turngate.streams.kafka.append_time import AppendTime
 from turngate.streams.kafka.clients import LOST
 from turngate.streams.kafka.memory import Memory
-from turngate.streams.kafka.owner import Engines, Names, Owner
+from turngate.streams.kafka.names import Names
+from turngate.streams.kafka.owner import Engines, Owner
 from turngate.streams.kafka.partition import Restore
 from turngate.streams.kafka.runtime import Runtime
 from turngate.streams.kafka.settings import KafkaSettings
@@ -173,7 +175,7 @@ def _faust_app(settings: KafkaSettings, options: WorkerOptions, runtime: Runtime
     for noisy in ("faust", "mode", "aiokafka"):
         logging.getLogger(noisy).setLevel(logging.WARNING)
     app = App(
-        options.names.group_id,
+        options.names.group_id(Role.WORKER),
         broker=f"turngate://{settings.servers[0]}",
         broker_credentials=settings.faust_credentials(),
         web_enabled=False,  # its views need no authentication

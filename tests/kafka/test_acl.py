@@ -44,10 +44,9 @@ from turngate.connectors.assessor.rules import assess_by_rules
 from turngate.connectors.assessor.service import Assessor
 from turngate.schemas.authority import READERS, WRITERS, Role
 from turngate.schemas.codec import Codec
-from turngate.streams.kafka.acl import group
 from turngate.streams.kafka.clients import plain_consumer, transactional_producer
 from turngate.streams.kafka.feed import KafkaFeed
-from turngate.streams.kafka.owner import Names
+from turngate.streams.kafka.names import Names
 from turngate.streams.kafka.settings import KafkaSettings
 from turngate.streams.kafka.topics import STATE_TOPIC, create_topics
 
@@ -312,9 +311,9 @@ async def test_nobody_but_a_worker_joins_its_group_or_fences_it(topics: Broker) 
             await producer.start()
         await producer.stop()
         with pytest.raises(GroupAuthorizationFailedError):
-            await committed(settings(topics, role), Names().group_id, "policies")
+            await committed(settings(topics, role), Names().group_id(Role.WORKER), "policies")
         for topic in sorted(MAY_READ[role])[:1]:
-            assert await committed(settings(topics, role), f"{group(role)}-of-mine", topic) is None
+            assert await committed(settings(topics, role), f"{Names().group_id(role)}-of-mine", topic) is None
 
 
 async def committed(how: KafkaSettings, name: str, topic: str) -> object:

@@ -16,7 +16,7 @@ from tests.streams.world import READERS, ROOMS, an, draft
 from turngate.schemas.catalog import DRAFTS, INPUT_TOPICS
 from turngate.schemas.outputs import StretchApplied
 from turngate.streams.kafka.clients import plain_producer, transactional_producer
-from turngate.streams.kafka.owner import Names
+from turngate.streams.kafka.names import Names
 from turngate.streams.kafka.service import Worker, WorkerOptions
 from turngate.streams.kafka.settings import KafkaSettings
 from turngate.streams.kafka.watermarks import Watermarks

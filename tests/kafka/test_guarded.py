@@ -11,7 +11,7 @@ from tests.kafka.exactness import assert_exact
 from tests.kafka.feeding import mixture
 from tests.streams.kafka.test_security import Guarded, guarded
 from turngate.schemas.catalog import TICKS
-from turngate.streams.kafka.owner import Names
+from turngate.streams.kafka.names import Names
 from turngate.streams.kafka.service import Worker, WorkerOptions
 from turngate.streams.kafka.settings import KafkaSettings
 

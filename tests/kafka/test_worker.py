@@ -31,7 +31,7 @@ from turngate.schemas.shapes import Position
 from turngate.streams.kafka.checkpoint import POSITIONS_KEY, Layout
 from turngate.streams.kafka.clients import plain_producer
 from turngate.streams.kafka.memory import SHARE, Memory, StateTooLarge
-from turngate.streams.kafka.owner import Names
+from turngate.streams.kafka.names import Names
 from turngate.streams.kafka.partition import Restore
 from turngate.streams.kafka.service import Worker, WorkerOptions
 from turngate.streams.kafka.settings import KafkaSettings

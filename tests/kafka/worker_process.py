@@ -12,7 +12,7 @@ from functools import partial
 from tests.kafka.chained import Chained
 from turngate.processors.engine import Engine
 from turngate.processors.keys import NO_KEYS, TEST_KEYS
-from turngate.streams.kafka.owner import Names
+from turngate.streams.kafka.names import Names
 from turngate.streams.kafka.service import WorkerOptions
 from turngate.streams.kafka.settings import KafkaSettings
 from turngate.streams.kafka.worker import run_worker

@@ -35,8 +35,9 @@ from turngate.schemas.inputs import (
 from turngate.schemas.outputs import ErasureApplied, GrantChanged, StretchApplied, TurnDecided
 from turngate.sinks.errands import now_ms
 from turngate.sinks.postgres_claims import PostgresClaims
-from turngate.sinks.service import DeliveryService, Names
+from turngate.sinks.service import DeliveryService
 from turngate.sinks.slack import SlackConnector
+from turngate.streams.kafka.names import Names
 from turngate.streams.kafka.settings import KafkaSettings, PostgresSettings
 
 pytestmark = pytest.mark.kafka
@@ -100,7 +101,7 @@ class World:
             [type(home)(home.app, home.team, self.tenant, home.agent, home.bot_user, home.token)],
         )
         stop = asyncio.Event()
-        names = Names(self.cluster.prefix, f"{self.cluster.prefix}sinks")
+        names = Names(prefix=self.cluster.prefix, group=f"{self.cluster.prefix}sinks")
         async with SlackApi(self.slack.url, patience=2) as api, PostgresClaims(self._postgres) as claims:
             connector = SlackConnector(api, People(api), installations, now_ms)
             service = DeliveryService(self.cluster.settings, CODEC, claims, connector, names=names, patience=QUICK)

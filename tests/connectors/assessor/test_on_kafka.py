@@ -12,8 +12,9 @@ import pytest
 from tests.connectors.assessor.writes import DISABLED, ENABLED, a_policy, a_write
 from tests.kafka.cluster import CODEC, Cluster, Sent, until
 from turngate.connectors.assessor.assessment import Assess, Assessment
-from turngate.connectors.assessor.service import Assessor, Names
+from turngate.connectors.assessor.service import Assessor
 from turngate.schemas.inputs import Label, MemoryWrite, Record, SensitivityAssessed
+from turngate.streams.kafka.names import Names
 from turngate.streams.kafka.settings import KafkaSettings
 
 pytestmark = pytest.mark.kafka
@@ -46,7 +47,9 @@ async def answers(cluster: Cluster) -> list[SensitivityAssessed]:
 async def assessing(cluster: Cluster, assess: Assess) -> AsyncIterator[asyncio.Event]:
     """An assessor that has begun; the event stops it in good order, the end of the block as a crash would."""
     stop = asyncio.Event()
-    assessor = Assessor(cluster.settings, CODEC, assess, Names(cluster.prefix, f"{cluster.prefix}assessors"))
+    assessor = Assessor(
+        cluster.settings, CODEC, assess, Names(prefix=cluster.prefix, group=f"{cluster.prefix}assessors")
+    )
     running = asyncio.create_task(assessor.run(stop))
     try:
         begun = asyncio.create_task(assessor.ready.wait())

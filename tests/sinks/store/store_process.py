@@ -8,14 +8,15 @@ import sys
 from turngate.schemas.codec import Codec
 from turngate.sinks.errands import now_ms
 from turngate.sinks.store.postgres import PostgresStore
-from turngate.sinks.store.service import Names, StoreService
+from turngate.sinks.store.service import StoreService
+from turngate.streams.kafka.names import Names
 from turngate.streams.kafka.settings import KafkaSettings, PostgresSettings
 from turngate.streams.stderr import log_to_stderr
 
 
 async def main(bootstrap: str, prefix: str, dsn: str, schema: str) -> None:
     async with PostgresStore(PostgresSettings(dsn), Codec(), schema) as store:
-        names = Names(prefix, f"{prefix}store")
+        names = Names(prefix=prefix, group=f"{prefix}store")
         service = StoreService(KafkaSettings.read(bootstrap), store, now_ms, names, session=2)
         await service.run(asyncio.Event())
 

@@ -30,10 +30,11 @@ from turngate.schemas.codec import Codec
 from turngate.sinks.delivery import now_ms
 from turngate.sinks.store.connecting import postgres_engine
 from turngate.sinks.store.postgres import PostgresStore
-from turngate.sinks.store.service import Names, StoreService
+from turngate.sinks.store.service import StoreService
 from turngate.sinks.store.sqlite import SqliteStore
 from turngate.sinks.store.tables import AUTHORIZATIONS, POSITIONS
 from turngate.streams.kafka.clients import transactional_producer
+from turngate.streams.kafka.names import Names
 from turngate.streams.kafka.records import BrokerRecords
 from turngate.streams.kafka.settings import KafkaSettings, PostgresSettings
 from turngate.streams.local import LocalRuntime
@@ -144,7 +145,7 @@ async def _behind(cluster: Cluster, at: dict[tuple[str, int], int]) -> bool:
 async def serving(cluster: Cluster, dsn: str, schema: str, group: str = "store") -> AsyncIterator[asyncio.Task[None]]:
     """A store that is filled in this process, ended without warning."""
     async with PostgresStore(PostgresSettings(dsn), CODEC, schema) as store:
-        names = Names(cluster.prefix, f"{cluster.prefix}{group}")
+        names = Names(prefix=cluster.prefix, group=f"{cluster.prefix}{group}")
         service = StoreService(cluster.settings, store, now_ms, names, session=2)
         running = asyncio.create_task(service.run(asyncio.Event()))
         try:
