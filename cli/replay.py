@@ -19,7 +19,6 @@ from turngate.cli.progress import progress
 from turngate.cli.recorded import of_tenant, recorded
 
 if TYPE_CHECKING:
-    from turngate.processors.engine import Engine
     from turngate.schemas.codec import Codec
     from turngate.streams.comparing import Difference
     from turngate.streams.log import Headers, Message, Outgoing
@@ -65,9 +64,10 @@ def replay(
 
     turngate replay --log turngate.db --policy acme-8.yaml --tenant acme
     """
-    from turngate.cli.what_if import trying, what_if
+    from turngate.cli.what_if import Tally, proposed, what_if
     from turngate.processors.engine import Engine
     from turngate.processors.trying import Trying
+    from turngate.schemas.canonical import digest
     from turngate.streams.snapshots import read_snapshot
     from turngate.streams.verifying import Verifying
 
@@ -75,8 +75,6 @@ def replay(
         raise Impossible(f"--topic {topic}: offsets are of turn-drafts, whose records are what is decided")
     if policy is None and tenant is not None:
         raise Impossible("--tenant says whose the policy is: give --policy too")
-    if policy is not None and resume is not None:
-        raise Impossible("--resume keeps nothing of what a policy would change: leave it out, or --policy")
     keys = connection.keys()
     restore = partial(Engine.restore, keys=keys)
     with recorded(connection, exported) as (records, codec):
@@ -85,13 +83,20 @@ def replay(
         if policy is not None:
             if tenant is not None:
                 of_tenant(records, tenant)
-            under = trying(Trying, policy, tenant, keys)
-            tried = Verifying(records, under, codec, partition, start=start, to=to, begin=begin)
-            what_if(tried, tell_engine, as_json=as_json)
+            document = proposed(policy)
+            trying = partial(Trying.under, document, tenant, keys=keys)
+            named = digest([document, tenant])
+            tried = Verifying(records, trying, codec, partition, start=start, to=to, begin=begin, under=named)
+            tally = Tally.of(tried.tally)
+            saves = None if resume is None else _Saves(tried, resume, at, tally.kept)
+            what_if(tried, _through(tried, saves), tally, as_json=as_json)
             return
         verifying = Verifying(records, restore, codec, partition, start=start, to=to, begin=begin)
         saves = None if resume is None else _Saves(verifying, resume, at)
-        _checked(verifying, codec, _as_json if as_json else _as_text, saves)
+        show = _as_json if as_json else _as_text
+        for checked in _through(verifying, saves):
+            for difference in checked.differences:
+                typer.echo(show(difference, codec))
     summary = {"decisions": verifying.decisions, "differ": verifying.differ, "gone": verifying.gone}
     if as_json:
         typer.echo(json.dumps(summary | {"engine": Engine.version, "other_engines": verifying.engines}))
@@ -120,8 +125,15 @@ def _begin(snapshots: Path | None, resume: Path | None, partition: int, start: i
 class _Saves:
     """How far a replay is, written down now and then; `before` is where that was done last."""
 
-    def __init__(self, verifying: Verifying[Engine], folder: Path, before: Path | None) -> None:
+    def __init__(
+        self,
+        verifying: Verifying[Any],
+        folder: Path,
+        before: Path | None,
+        tally: Callable[[], dict[str, Any] | None] = lambda: None,
+    ) -> None:
         self._verifying = verifying
+        self._tally = tally
         self._folder = folder
         self._before = before if before is not None and before.parent == folder else None
         self._at = time.monotonic()
@@ -133,23 +145,20 @@ class _Saves:
 
     def save(self) -> None:
         """Write it down, in the place of the last time."""
-        made = self._verifying.save(self._folder)
+        made = self._verifying.save(self._folder, self._tally())
         if self._before is not None and self._before != made:
             self._before.unlink()
             self._before.with_suffix(".avro").unlink()
         self._before, self._at = made, time.monotonic()
 
 
-def _checked(
-    verifying: Verifying[Engine], codec: Codec, show: Callable[[Difference, Codec], str], saves: _Saves | None
-) -> None:
-    """Go through it, saying what differs as it is found."""
+def _through(verifying: Verifying[Any], saves: _Saves | None) -> Iterator[Checked]:
+    """Its steps, as it goes through them."""
     with progress("Replaying") as told, _stoppable(saves is not None) as stopped:
         for checked in verifying.steps():
             told(checked.at + 1, verifying.end)
-            tell_engine(checked)
-            for difference in checked.differences:
-                typer.echo(show(difference, codec))
+            _tell_engine(checked)
+            yield checked
             if saves is not None and (stopped() or saves.due):
                 saves.save()
             if stopped():
@@ -158,7 +167,7 @@ def _checked(
         saves.save()
 
 
-def tell_engine(checked: Checked) -> None:
+def _tell_engine(checked: Checked) -> None:
     """Say that another version of the engine decided from here on."""
     from turngate.processors.engine import Engine
 

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Iterable
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from turngate.cli.errors import Impossible
 from turngate.cli.files import reading
-from turngate.cli.progress import progress
 
 if TYPE_CHECKING:
     from turngate.processors.keys import Keys
@@ -31,16 +31,12 @@ ShadowTenant = Annotated[
     str | None, typer.Option("--shadow-tenant", metavar="TENANT", help="With --shadow: whose it is; else all.")
 ]
 
-T = TypeVar("T", bound="Trying")
 #: A room, a verdict and what it would be, and a reason with `+` where it comes and `-` where it goes.
 Row = tuple[str, str, str, str]
 
 
-def trying(kind: type[T], policy: Path, tenant: str | None, keys: Keys) -> Restore[T]:
-    """What makes engines of this kind, which try each decision under this policy.
-
-    Raises `Impossible` for a file that is none.
-    """
+def proposed(policy: Path) -> str:
+    """The document of a policy that is tried. Raises `Impossible` for a file that is none."""
     from turngate.schemas.policy import PolicyInvalid, parse_policy
 
     try:
@@ -51,7 +47,7 @@ def trying(kind: type[T], policy: Path, tenant: str | None, keys: Keys) -> Resto
         raise Impossible(f"{policy}: is not UTF-8") from None
     except PolicyInvalid as error:
         raise Impossible(f"{policy}: {error}") from None
-    return partial(kind.under, document, tenant, keys=keys)
+    return document
 
 
 def shadowing(policy: Path | None, tenant: str | None, keys: Keys) -> Restore[Shadowing] | None:
@@ -65,25 +61,40 @@ def shadowing(policy: Path | None, tenant: str | None, keys: Keys) -> Restore[Sh
         return None
     from turngate.processors.shadow import Shadowing
 
-    return trying(Shadowing, policy, tenant, keys)
+    return partial(Shadowing.under, proposed(policy), tenant, keys=keys)
 
 
-def what_if(verifying: Verifying[Trying], tell: Callable[[Checked], None], *, as_json: bool) -> None:
-    """Go through it, and say what would be otherwise."""
-    decided = changed = 0
-    rows: Counter[Row] = Counter()
-    with progress("Replaying") as told:
-        for checked in verifying.steps():
-            told(checked.at + 1, verifying.end)
-            tell(checked)
-            tried = verifying.replay.engine.take_tried()
-            for one in tried if checked.compared else ():
-                decided += 1
-                if one.was != one.now:
-                    changed += 1
-                    rows.update(_rows(one))
-                    if as_json:
-                        typer.echo(json.dumps(_plain(one), ensure_ascii=False))
+@dataclass(slots=True)
+class Tally:
+    """How many decisions there were, how many would be others, and how often each of these rows."""
+
+    decided: int = 0
+    changed: int = 0
+    rows: Counter[Row] = field(default_factory=Counter)
+
+    @classmethod
+    def of(cls, kept: Any) -> Tally:
+        """The one that `kept` made, as JSON; a new one of None."""
+        if kept is None:
+            return cls()
+        return cls(kept["decided"], kept["changed"], Counter({(*row,): count for row, count in kept["rows"]}))
+
+    def kept(self) -> dict[str, Any]:
+        """What a replay keeps to go on with."""
+        return {"decided": self.decided, "changed": self.changed, "rows": list(self.rows.items())}
+
+
+def what_if(verifying: Verifying[Trying], steps: Iterable[Checked], tally: Tally, *, as_json: bool) -> None:
+    """Go through these steps of it, and say what would be otherwise."""
+    for checked in steps:
+        tried = verifying.replay.engine.take_tried()
+        for one in tried if checked.compared else ():
+            tally.decided += 1
+            if one.was != one.now:
+                tally.changed += 1
+                tally.rows.update(_rows(one))
+                if as_json:
+                    typer.echo(json.dumps(_plain(one), ensure_ascii=False))
     if verifying.differ:
         typer.echo(
             f"{verifying.differ} recorded decisions are not what this engine comes to again, and what would be is "
@@ -92,13 +103,13 @@ def what_if(verifying: Verifying[Trying], tell: Callable[[Checked], None], *, as
         )
     if as_json:
         listed = [
-            dict(zip(("room", "was", "now", "reason"), row, strict=True)) | {"count": n} for row, n in _most(rows)
+            dict(zip(("room", "was", "now", "reason"), row, strict=True)) | {"count": n} for row, n in _most(tally.rows)
         ]
-        typer.echo(json.dumps({"decisions": decided, "changed": changed, "by": listed}, ensure_ascii=False))
+        typer.echo(json.dumps({"decisions": tally.decided, "changed": tally.changed, "by": listed}, ensure_ascii=False))
         return
-    if rows:
-        table([("room", "was", "would be", "reason", "decisions"), *((*row, str(n)) for row, n in _most(rows))])
-    typer.echo(f"{decided} decisions, {changed} would be others")
+    if tally.rows:
+        table([("room", "was", "would be", "reason", "decisions"), *((*row, str(n)) for row, n in _most(tally.rows))])
+    typer.echo(f"{tally.decided} decisions, {tally.changed} would be others")
 
 
 def _rows(tried: Tried) -> list[Row]:

@@ -49,7 +49,8 @@ class Verifying(Generic[H]):
     """The stretches that decided the drafts from `start` up to, not including, `to` (None: all there are).
 
     Whole stretches are compared, with everything that came of them, from what was applied after the draft before
-    `start` on. What comes before them is applied and not looked at. `begin` must not lie behind `start`.
+    `start` on. What comes before them is applied and not looked at. `begin` must not lie behind `start`. `under` names
+    what the engine decides otherwise, so that one replay does not go on as another.
     """
 
     def __init__(
@@ -62,6 +63,7 @@ class Verifying(Generic[H]):
         start: int = 0,
         to: int | None = None,
         begin: Snapshot | None = None,
+        under: str | None = None,
     ) -> None:
         self.replay = Replay(records, restore, codec, partition, begin)
         self._range = {"start": start, "to": to}
@@ -69,6 +71,8 @@ class Verifying(Generic[H]):
         notes = {} if begin is None else begin.notes
         if notes and notes["range"] != self._range:
             raise LogError(f"that replay is of the drafts {_words(notes['range'])}, not {_words(self._range)}")
+        if notes and notes.get("under") != under:
+            raise LogError("that replay is not under the same policy, of the same tenant; use a new directory")
         if self.replay.positions[DRAFTS] > start and not notes:
             raise LogError(f"the snapshot is of {DRAFTS} at {self.replay.positions[DRAFTS]}, which is after {start}")
         self._comparing.decisions, self._comparing.differ = notes.get("decisions", 0), notes.get("differ", 0)
@@ -78,6 +82,9 @@ class Verifying(Generic[H]):
         self._comparing.chains.apart.update(apart)
         #: Versions other than this one's that recorded something.
         self.engines: list[str] = notes.get("engines", [])
+        #: What was handed to `save` with the replay that this one goes on with.
+        self.tally: Any = notes.get("tally")
+        self._under = under
         self._applied: int = self.replay.starts[APPLIED]
         self._records = records
         there = records.first(APPLIED, partition) < self._applied  # else retention may have removed it
@@ -128,10 +135,10 @@ class Verifying(Generic[H]):
             raise LogError(f"{at}: nothing from {start} on was decided; it stands at {self.replay.positions[DRAFTS]}")
         yield Checked(self.end - 1, None, True, self._comparing.rest(self.replay.positions))
 
-    def save(self, folder: Path) -> Path:
-        """Write down how far this is, between two steps, so that another goes on from there."""
+    def save(self, folder: Path, tally: Any = None) -> Path:
+        """Write down how far this is, between two steps, so that another goes on from there; `tally`, as JSON, too."""
         engine, positions = self.replay.engine, dict(self.replay.positions)
-        notes: dict[str, Any] = {"range": self._range, "engines": self.engines}
+        notes: dict[str, Any] = {"range": self._range, "engines": self.engines, "under": self._under, "tally": tally}
         notes |= {"decisions": self.decisions, "differ": self.differ, "gone": self.gone}
         notes["cut"] = sorted(self._comparing.cut)
         notes["apart"] = self._comparing.chains.apart

@@ -220,6 +220,23 @@ def test_what_another_policy_would_have_decided(turngate: Turngate, log: Path, t
     assert turngate(*of_other).stdout == "0 decisions, 0 would be others\n"
 
 
+def test_what_another_policy_would_do_is_gone_on_with_too(turngate: Turngate, log: Path, tmp_path: Path) -> None:
+    nobody, kept = policy(tmp_path / "nobody.yaml", "version: 2\n"), tmp_path / "kept"
+    of = ("replay", "--log", log, "--resume", kept, "--policy", nobody)
+    assert turngate(*of).stdout.endswith("3 decisions, 3 would be others\n")
+    more = written(tmp_path / "more", (DRAFT[0], DRAFT[1] | {"turn": "t4"}), at=AT + 3_600_000)
+    assert turngate("apply", more, "--log", log).exit_code == 0
+    whole = turngate("replay", "--log", log, "--policy", nobody, "--json").stdout.splitlines()
+    *told, summary = turngate(*of, "--json").stdout.splitlines()
+    assert (told, summary) == (whole[3:-1], whole[-1])  # what was told before is not told again, and counts
+    assert len(told) > 0
+    same = policy(tmp_path / "same.yaml", "version: 1\nagents: {mesh: {accounts: ['slack:T1/UBOT']}}\n")
+    for other in (("--policy", same), ("--policy", nobody, "--tenant", "acme"), ()):
+        refused = turngate(*of[:5], *other)
+        assert (refused.exit_code, refused.stdout) == (2, "")
+        assert "that replay is not under the same policy, of the same tenant; use a new directory" in refused.stderr
+
+
 @pytest.mark.parametrize(
     ("text", "more", "says"),
     [
@@ -257,14 +274,12 @@ def test_it_says_where_the_record_is_another(turngate: Turngate, log: Path, tmp_
         (("--tenant", "acme"), "give --policy too"),
         (("--policy", "no-such.yaml"), "no-such.yaml: No such file or directory"),
         (("--policy", "bad.yaml"), "bad.yaml: line 1: version"),
-        (("--policy", "good.yaml", "--resume", "kept"), "--resume keeps nothing of what a policy would change"),
     ],
 )
 def test_what_it_cannot_do_is_one_sentence(
     turngate: Turngate, log: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, more: tuple[str, ...], says: str
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    policy(tmp_path / "good.yaml", "version: 2\n")
     policy(tmp_path / "bad.yaml", "version: none\n")
     result = turngate("replay", "--log", log, *more)
     assert (result.exit_code, result.stdout) == (2, "")
