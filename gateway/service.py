@@ -118,19 +118,19 @@ class Gateway:
     async def _follow(self, topic: str, began: int, read: asyncio.Event) -> None:
         """In the log's order, which says what came first; what is read twice changes nothing."""
         since = 0 if topic in _WHOLE else began - int(self._keep * 1000)
-        async for record in self._feed.follow(topic, since, forever=False):
-            self._learn(record)
+        async for at, record in self._feed.stamped(topic, since, forever=False):
+            self._learn(record, at)
         read.set()
-        async for record in self._feed.follow(topic, began - _SKEW):
-            self._learn(record)
+        async for at, record in self._feed.stamped(topic, began - _SKEW):
+            self._learn(record, at)
 
-    def _learn(self, record: Record) -> None:
+    def _learn(self, record: Record, at: int) -> None:
         if isinstance(record, RefreshRequested):
             self._gate.refreshes.learn(record)
             return
         if isinstance(record, PolicyPublished | TurnDecided):
             self._gate.policies.learn(record)
-        self._gate.stops.learn(record)
+        self._gate.stops.learn(record, at)
         self.book.learn(record)
 
 

@@ -19,3 +19,6 @@ class Feed(Protocol):
 
         What cannot be decoded is left out: the engine says what it is.
         """
+
+    def stamped(self, topic: str, since: int, *, forever: bool = True) -> AsyncIterator[tuple[int, Record]]:
+        """As `follow`, each with the time (ms) at which it came."""

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Sequence
+from contextlib import aclosing
 from functools import partial
 
 from turngate.processors.engine import Engine
@@ -89,17 +90,23 @@ class LocalFeed:
 
     async def follow(self, topic: str, since: int, *, forever: bool = True) -> AsyncIterator[Record]:
         """The records of a topic."""
+        async with aclosing(self.stamped(topic, since, forever=forever)) as stamped:
+            async for _, record in stamped:
+                yield record
+
+    async def stamped(self, topic: str, since: int, *, forever: bool = True) -> AsyncGenerator[tuple[int, Record]]:
+        """The same, each with its timestamp."""
         queue: asyncio.Queue[Message] = asyncio.Queue()
         follower = (topic, queue)
         self._followers.append(follower)
         end = self._log.end(topic, 0)  # what comes behind it is told; nothing else runs in between
         try:
             before = (message for message in self._log.scan(topic, 0, 0, end) if message.timestamp >= since)
-            for record in self._decoded(before):
-                yield record
+            for found in self._decoded(before):
+                yield found
             while forever:
-                for record in self._decoded([await queue.get()]):
-                    yield record
+                for found in self._decoded([await queue.get()]):
+                    yield found
         finally:
             self._followers.remove(follower)
 
@@ -115,9 +122,9 @@ class LocalFeed:
                 if topic == message.topic:
                     queue.put_nowait(message)
 
-    def _decoded(self, messages: Iterable[Message]) -> Iterable[Record]:
+    def _decoded(self, messages: Iterable[Message]) -> Iterable[tuple[int, Record]]:
         for message in messages:
             try:
-                yield self._codec.decode(message.value)
+                yield message.timestamp, self._codec.decode(message.value)
             except Undecodable:
                 continue

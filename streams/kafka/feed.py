@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from contextlib import aclosing
 from types import TracebackType
 from typing import Self
 
@@ -58,9 +59,15 @@ class KafkaFeed:
 
     async def follow(self, topic: str, since: int, *, forever: bool = True) -> AsyncIterator[Record]:
         """The committed records of a topic."""
+        async with aclosing(self.stamped(topic, since, forever=forever)) as stamped:
+            async for _, record in stamped:
+                yield record
+
+    async def stamped(self, topic: str, since: int, *, forever: bool = True) -> AsyncGenerator[tuple[int, Record]]:
+        """The same, each with its timestamp."""
         start = Start(time=since)
         async for message in follow(self._settings, self._prefix + topic, start, forever=forever):
             try:
-                yield self._codec.decode(message.value)
+                yield message.timestamp, self._codec.decode(message.value)
             except Undecodable:
                 continue

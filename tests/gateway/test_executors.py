@@ -9,11 +9,11 @@ import pytest
 from tests.gateway.conftest import ROOM, Running, draft, on_log
 from turngate.gateway.asking import now_ms
 from turngate.gateway.book import Book
-from turngate.gateway.stops import Stops
+from turngate.gateway.stops import MOST, Stops
 from turngate.gateway.tokens import Scope
 from turngate.processors.approvals import turn_fingerprint
 from turngate.schemas.catalog import RECORDS
-from turngate.schemas.inputs import ActionApproved, AgentPaused, TurnDelivered
+from turngate.schemas.inputs import ActionApproved, AgentPaused, ApprovalWithdrawn, ProofRevoked, TurnDelivered
 from turngate.schemas.outputs import TurnAuthorized
 
 
@@ -98,7 +98,6 @@ AUTHORIZED = {
         ("ProofRevoked", {"proof": "p1", "tenant": "globex"}, False),
         ("ApprovalWithdrawn", {"approval": "a1"}, True),
         ("ApprovalWithdrawn", {"approval": "a2"}, False),
-        ("ApprovalWithdrawn", {"approval": "a1", "at": 1_000}, False),  # long before: another yes let it out
     ],
 )
 def test_what_it_may_rest_on_ends_it(record: str, fields: dict[str, Any], *, ended: bool) -> None:
@@ -109,8 +108,43 @@ def test_what_it_may_rest_on_ends_it(record: str, fields: dict[str, Any], *, end
     let_out = book.let_out("acme", "t1")
     assert let_out is not None
     yes = {"approval": "a1", "fingerprint": turn_fingerprint(authorized, "hello"), "by": "slack:T1/UALEX", "room": ROOM}
-    stops.learn(ActionApproved.model_validate({"tenant": "acme", "at": 1_000_000, **yes}))
+    stops.learn(ActionApproved.model_validate({"tenant": "acme", "at": 1_000_000, **yes}), 1_000_000)
     assert not stops.ended("acme", let_out, 1_000_001)
-    stops.learn(RECORDS[record].model_validate({"tenant": "acme", "at": 1_000_000, **fields}))
+    stops.learn(RECORDS[record].model_validate({"tenant": "acme", "at": 1_000_000, **fields}), 1_000_000)
     assert stops.ended("acme", let_out, 1_000_001) is ended
     assert stops.ended("acme", let_out, 1_060_000)
+
+
+@pytest.mark.parametrize("said", [1_000, 1_000_000, 9_000_000_000_000])
+def test_a_yes_taken_back_ends_what_it_let_out_and_nothing_later_whatever_its_writers_clock_says(said: int) -> None:
+    """R-TIME-1: what counts is when it came. What was let out later was let out by another yes."""
+    book, stops = Book(60), Stops()
+    for number, at in ((1, 1_000_000), (2, 1_020_000)):
+        book.learn(TurnAuthorized.model_validate(AUTHORIZED | {"turn": f"t{number}", "at": at}))
+    before, after = book.let_out("acme", "t1"), book.let_out("acme", "t2")
+    assert before is not None
+    assert after is not None
+    yes = {"approval": "a1", "fingerprint": before.fingerprints[0], "by": "slack:T1/UALEX", "room": ROOM}
+    stops.learn(ActionApproved.model_validate({"tenant": "acme", "at": said, **yes}), 999_000)
+    stops.learn(ApprovalWithdrawn.model_validate({"tenant": "acme", "at": said, "approval": "a1"}), 1_010_000)
+    assert (stops.ended("acme", before, 1_021_000), stops.ended("acme", after, 1_021_000)) == (True, False)
+
+
+def test_whoever_revokes_ever_more_takes_up_no_more_memory_and_undoes_nothing() -> None:
+    """What is not known any more may have been behind whatever was let out before it, and is behind nothing later."""
+    book, stops = Book(60), Stops()
+    for number, at in ((1, 1_000_000), (2, 1_020_000)):
+        book.learn(TurnAuthorized.model_validate(AUTHORIZED | {"turn": f"t{number}", "at": at}))
+    book.learn(TurnAuthorized.model_validate(AUTHORIZED | {"turn": "t3", "proofs": []}))
+    turns = [turn for name in ("t1", "t2", "t3") if (turn := book.let_out("acme", name)) is not None]
+
+    def revoked(proof: str, at: int, tenant: str = "acme") -> None:
+        stops.learn(ProofRevoked(tenant=tenant, at=0, proof=proof), at)
+
+    revoked("p1", 1_001_000, "globex")
+    for number in range(MOST):
+        revoked(f"r{number}", 1_002_000 + number // 100)
+    assert [stops.ended("acme", turn, 1_021_000) for turn in turns] == [False, False, False]
+    revoked("another", 1_005_000)
+    assert [stops.ended("acme", turn, 1_021_000) for turn in turns] == [True, False, False]
+    assert stops.ended("globex", turns[1], 1_021_000)  # and another tenant's flood has undone nothing
