@@ -1,4 +1,4 @@
-"""Every page is in the index, and whatever a page links to or names of the project's own files is there."""
+"""Every page is in the index, what it links to and names of the project is there, and a test keeps every rule."""
 
 from __future__ import annotations
 
@@ -45,3 +45,15 @@ def test_every_file_that_is_named_is_there(page: str) -> None:
     folders = "|".join(sorted({name.split("/")[0] for name in tracked() if "/" in name} - {".ci"}))
     named = set(re.findall(rf"`((?:{folders})/[\w./-]+)`", (ROOT / page).read_text("utf-8")))
     assert {name for name in named if not MEANT.search(name) and not (ROOT / name).exists()} == set()
+
+
+def test_every_rule_that_is_cited_is_one_and_each_is_cited_by_a_test() -> None:
+    rules = set(re.findall(r"^- (R-[A-Z]+-\d+) ", (ROOT / "docs" / "rules.md").read_text("utf-8"), flags=re.MULTILINE))
+    cited = {name: _cited(name) for name in tracked() if name.endswith((".py", ".md", ".yaml"))}
+    invented = {"CONTRIBUTING.md", "tests/test_docs.py", "tests/scenarios_runner/test_document.py"}
+    assert {name: found - rules for name, found in cited.items() if name not in invented and found - rules} == {}
+    assert rules - set().union(*(found for name, found in cited.items() if name.startswith("tests/"))) == set()
+
+
+def _cited(name: str) -> set[str]:
+    return set(re.findall(r"R-[A-Z]+-\d+", f"{name} {(ROOT / name).read_text('utf-8')}"))
