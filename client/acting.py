@@ -10,7 +10,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from turngate.schemas.shapes import Id, Ref, RoomId
+from turngate.schemas.shapes import Id, Millis, Ref, RoomId
 
 #: Under this name of a call's `_meta` stands what `Acting` says.
 META = "turngate/turn"
@@ -22,7 +22,8 @@ class Acting(BaseModel):
     `exposed`: every ref that the model saw beside the trigger and what this proxy handed it; None: nobody says, and
     then nothing is done that must be asked for. `request`: the context request of the inference that calls. `call`: the
     runtime's own name of the call, by which a call that is made again is known; without one, a call with the same
-    arguments in the same turn is the same. `evidence`: which ref a parameter's value was taken from.
+    arguments in the same turn is the same. `evidence`: which ref a parameter's value was taken from. `valid_from`: the
+    date of what the call rests on, in milliseconds, without which a skill with `valid_for` is refused (R-ACT-5).
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
@@ -35,6 +36,7 @@ class Acting(BaseModel):
     exposed: tuple[Ref, ...] | None = None
     call: Id | None = None
     evidence: Mapping[str, Ref] = {}
+    valid_from: Millis | None = None
 
 
 def acting_of(meta: Mapping[str, Any] | None) -> Acting | None:

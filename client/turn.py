@@ -146,15 +146,18 @@ class Turn:
         await self._asking.answer(record)
         return ref
 
-    def meta(self, *, context: Context[Any] | None = None, call: str | None = None) -> dict[str, Any]:
+    def meta(
+        self, *, context: Context[Any] | None = None, call: str | None = None, valid_from: int | None = None
+    ) -> dict[str, Any]:
         """What an MCP call's `_meta` says to `turngate mcp`: for which turn, and what the model saw (docs/mcp.md).
 
         `context`: of the inference that calls. `call`: a name of your own; a call that is made again has the same.
+        `valid_from`: the date of what the call rests on, in milliseconds.
         """
         contexts = self._contexts if context is None else [context]
         refs = dict.fromkeys((*self._seen, *(ref for one in contexts for ref in (*one, *one.seen))))
         request = None if context is None else context.request
-        more = {"trigger": self._trigger, "request": request, "call": call, **self._place}
+        more = {"trigger": self._trigger, "request": request, "call": call, "valid_from": valid_from, **self._place}
         return {META: Acting(turn=self.name, exposed=tuple(refs), **more).model_dump(mode="json", exclude_none=True)}
 
     async def remember(

@@ -65,7 +65,7 @@ def drafted(acting: Acting, operation: str, arguments: Mapping[str, Any], terms:
     name, skill = _skill(operation, arguments, terms)
     wanted = {} if skill is None else skill.params
     params = [_param(acting, key, said(value), wanted.get(key, ParamTerms()), own) for key, value in arguments.items()]
-    return Action(operation=operation, skill=name, params=tuple(params))
+    return Action(operation=operation, skill=name, params=tuple(params), valid_from=acting.valid_from)
 
 
 def said(value: Any) -> str:

@@ -103,6 +103,20 @@ async def test_what_asks_for_an_approval_waits_and_is_made_when_the_same_call_co
         assert desk.calls.count("refund") == 1
 
 
+async def test_a_skill_that_is_valid_for_a_while_needs_the_date_of_what_it_rests_on(
+    tmp_path: Path, counted: Path
+) -> None:
+    """R-ACT-5. It makes no other call: done once, it is not done again for a newer date."""
+    skills = {"refund": POLICY["skills"]["refund"] | {"valid_for": "1h"}}
+    async with shop_gateway(tmp_path, skills=skills) as running, proxied(running, counted) as desk:
+        await desk.call("read", invoice="INV-7")
+        for since in ({}, {"valid_from": now_ms() - 3_600_000}, {"valid_from": now_ms() + 3_600_000}):
+            assert text_of(await desk.call("refund", TURN | since, **ORDER)) == NOT_MADE
+        assert not (await desk.call("refund", TURN | {"valid_from": now_ms() - 60_000}, **ORDER)).is_error
+        assert text_of(await desk.call("refund", TURN | {"valid_from": now_ms()}, **ORDER)) == BEGUN
+        assert desk.calls == ["read", "refund"]
+
+
 async def test_nothing_is_written_where_nobody_says_which_turn_it_is_or_what_the_model_saw(desk: Desk) -> None:
     """A model writes names and arguments, and no `_meta`."""
     await desk.call("read", invoice="INV-7")
@@ -254,9 +268,9 @@ async def test_what_the_python_client_says_of_its_turn_is_understood(shopped: Ru
         context = await turn.context([TURN["trigger"]])
         other = await turn.context(["message:slack:T1/D1/99"])
         turn.saw("revision:plan@1")
-        said = Acting.model_validate(turn.meta(context=context, call="c1")[META])
+        said = Acting.model_validate(turn.meta(context=context, call="c1", valid_from=1_000)[META])
         assert said.exposed == ("revision:plan@1", TURN["trigger"])
-        assert (said.turn, said.request, said.call) == (turn.name, context.request, "c1")
+        assert (said.turn, said.request, said.call, said.valid_from) == (turn.name, context.request, "c1", 1_000)
         assert Acting.model_validate(turn.meta()[META]).exposed == said.exposed
         meta: Any = turn.meta(context=context)
         await desk.host.call_tool("read", {"invoice": "INV-7"}, meta=meta)
