@@ -32,6 +32,7 @@ def check(
     Example:  turngate policy check acme.yaml
     """
     from turngate.schemas.policy import PolicyInvalid, parse_policy
+    from turngate.schemas.tooling import doubles
 
     try:
         with reading(document) as file:
@@ -48,5 +49,12 @@ def check(
         f"{len(valid.skills)} skills"
     )
     typer.echo(f"{document}: valid, version {valid.version}: {counts}")
+    found = [(name, server, other) for server in valid.tools for name, other in doubles(valid, server).items()]
+    for name, *servers in found:
+        if servers == sorted(servers):  # each pair is found from both sides
+            both = " and ".join(f"{server}'s {name.removeprefix(f'{server}.')}" for server in servers)
+            typer.echo(
+                f"{document}: operations.{name} is {both}, and `turngate mcp` calls neither: rename a server", err=True
+            )
     if not valid.agents:
         typer.echo(f"{document}: names no agent, so nobody may say anything under it", err=True)

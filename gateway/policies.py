@@ -14,7 +14,7 @@ from turngate.schemas.inputs import PolicyPublished
 from turngate.schemas.outputs import TurnDecided
 from turngate.schemas.policy import Access, Operation, Policy, PolicyInvalid, Skill, Tool, parse_policy
 from turngate.schemas.shapes import FieldClass
-from turngate.schemas.tooling import OperationTerms, ParamTerms, ServerTerms, SkillTerms
+from turngate.schemas.tooling import OperationTerms, ParamTerms, ServerTerms, SkillTerms, doubles
 
 #: Rooms whose version is remembered; of the others every version counts.
 ROOMS = 100_000
@@ -81,6 +81,7 @@ def _terms(versions: Sequence[Policy], naming: Sequence[Policy], server: str) ->
         health=tuple(sorted({path for tool in tools for path in tool.health})),
         operations=operations,
         skills={name: skill for name, skill in skills.items() if skill.operation.startswith(own)},
+        doubles={name.removeprefix(own): of for policy in versions for name, of in doubles(policy, server).items()},
     )
 
 

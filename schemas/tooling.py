@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from pydantic import BaseModel, ConfigDict
 
-from turngate.schemas.policy import Access
+from turngate.schemas.policy import Access, Policy
 from turngate.schemas.shapes import FieldClass, Id, Origin
 
 
@@ -41,7 +41,8 @@ class ServerTerms(_Terms):
     `named`: whether it names the server; else what it returns is private and untrusted (R-AUD-8). `mentioned`: whether
     any version says anything of the server or of an operation of it, also one that does not hold there. `fields`,
     `mask` and `health`: see `turngate.schemas.policy.Tool`.
-    `operations` are named as the server names them, without the server's own name.
+    `operations` are named as the server names them, without the server's own name. `doubles`: those that are, by their
+    whole name, tools of another server that the policy names, which is said: `a.b` of `crm` is `b` of `crm.a`.
     """
 
     named: bool = False
@@ -51,3 +52,11 @@ class ServerTerms(_Terms):
     health: tuple[str, ...] = ()
     operations: Mapping[str, OperationTerms] = {}
     skills: Mapping[Id, SkillTerms] = {}
+    doubles: Mapping[str, Id] = {}
+
+
+def doubles(policy: Policy, server: str) -> dict[Id, Id]:
+    """The operations of a server that are, by name, tools of another one that the policy names: which."""
+    others = [name for name in policy.tools if name != server]
+    own = [name for name in policy.operations if name.startswith(f"{server}.")]
+    return {name: other for name in own for other in others if name.startswith(f"{other}.")}

@@ -79,6 +79,10 @@ class Proxy:
         terms = await self._asking.terms(acting.room)
         if terms is None:
             return refusal(NOT_MADE)
+        if (other := terms.doubles.get(tool)) is not None:
+            of_other = f"{self._server}.{tool}".removeprefix(f"{other}.")
+            log.error("%s's %s is %s's %s to the policy: neither is called", self._server, tool, other, of_other)
+            return refusal(NOT_MADE)
         try:
             classifier = Classifier(terms)
         except Unclassifiable:

@@ -37,6 +37,14 @@ def test_a_document_without_agents_is_valid_and_mentioned(turngate: Turngate) ->
     assert "names no agent" in result.stderr
 
 
+def test_two_servers_with_a_tool_of_one_operation_name_are_mentioned(turngate: Turngate) -> None:
+    tools = "tools: {crm: {}, crm.a: {}}\noperations: {crm.a.b: {access: read}, crm.read: {access: read}}\n"
+    assert turngate("policy", "check", "-", input=VALID + tools).stderr == (
+        "-: operations.crm.a.b is crm's a.b and crm.a's b, and `turngate mcp` calls neither: rename a server\n"
+    )
+    assert turngate("policy", "check", "-", input=VALID + tools.replace("crm.a: {}", "crm-a: {}")).stderr == ""
+
+
 def test_what_cannot_be_read_is_exit_code_2(turngate: Turngate, tmp_path: Path) -> None:
     assert turngate("policy", "check", tmp_path / "absent").exit_code == 2
     (tmp_path / "bytes").write_bytes(b"\xff\xfe")

@@ -56,6 +56,16 @@ async def test_what_the_policy_says_of_a_server_and_nothing_of_others(running: R
     assert await terms(running.agent(tenant="globex")) == nothing
 
 
+async def test_an_operation_is_said_to_bear_the_name_of_another_servers_tool_from_both_sides(running: Running) -> None:
+    """Also where only a version of before names the other one: what it says may be meant of it."""
+    operations = {"crm.a.b": {"access": "read", "audience": "internal"}, **CRM["operations"]}
+    await publish(running, 2, {"tools": {"crm": {}, "crm.a": {}}, "operations": operations})
+    await publish(running, 3, {"tools": {"crm": {}}, "operations": operations})
+    assert dict((await terms(running.agent())).doubles) == {"a.b": "crm.a"}
+    assert dict((await terms(running.agent(), "crm.a")).doubles) == {"b": "crm"}
+    assert dict((await terms(running.agent(), "mail")).doubles) == {}
+
+
 async def test_what_was_masked_is_masked_until_the_room_is_known_to_have_started_later(running: Running) -> None:
     """R-POL-1: the room starts under the third version, which masks less; only its first decision tells."""
     await publish(running, 2, CRM)

@@ -155,6 +155,23 @@ async def test_whatever_is_no_internal_read_is_asked_for_and_one_action_is_one_c
         assert (await desk.deliveries(), await desk.undrafted()) == (["uncertain", "sent"], [])
 
 
+async def test_an_operation_that_is_also_another_servers_tool_is_called_of_neither(
+    tmp_path: Path, counted: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """What the policy says of it may be meant of the other one. The twin has no other server that is named."""
+    operations = {"mall.shop.read": {"access": "read", "audience": "internal"}}
+    for tools, called in ((("mall", "mall.shop"), []), (("mall.shop",), ["read"])):
+        policy = {"operations": operations, "tools": {name: {"audience": "public"} for name in tools}, "skills": {}}
+        (tmp_path / "-".join(tools)).mkdir()
+        async with (
+            shop_gateway(tmp_path / "-".join(tools), **policy) as running,
+            proxied(running, counted, "mall.shop") as desk,
+        ):
+            assert (text_of(await desk.call("read", invoice="INV-7")) == NOT_MADE) is (called == [])
+            assert desk.calls == called
+    assert "mall.shop's read is mall's shop.read to the policy: neither is called" in caplog.text
+
+
 async def test_what_leaves_the_house_unasked_is_on_record(shopped: Running, counted: Path) -> None:
     async with proxied(shopped, counted, "bazaar", call_unnamed=True) as desk:
         await desk.call("read", invoice="INV-7")
