@@ -45,13 +45,13 @@ _ROOM: MappingProxyType[str, str] = MappingProxyType(
         "channel_unshared": "unshared",
     }
 )  # fmt: skip
+_ACCESS = ("team_access_granted", "team_access_revoked")
 #: What makes everything void that a workspace's app knew.
 _WORKSPACE: MappingProxyType[str, str] = MappingProxyType(
     {
         "tokens_revoked": "token revoked",
         "app_uninstalled": "app uninstalled",
-        "team_access_granted": "access of workspaces changed",
-        "team_access_revoked": "access of workspaces changed",
+        **dict.fromkeys(_ACCESS, "access of workspaces changed"),
         "grid_migration_started": "the organisation is migrated",
         "grid_migration_finished": "the organisation was migrated",
         "external_org_migration_started": "another organisation is migrated",
@@ -109,6 +109,12 @@ def account_of(event: Mapping[str, Any]) -> str | None:
     user = event.get("user")
     account = user.get("id") if event.get("type") == "user_change" and isinstance(user, dict) else None
     return str(account) if is_id(account) else None
+
+
+def teams_named(event: Mapping[str, Any]) -> list[str]:
+    """The workspaces to which an organisation gave an app access, or from which it took it, whoever is told of it."""
+    teams = event.get("team_ids") if event.get("type") in _ACCESS else None
+    return [team for team in teams if is_id(team)] if isinstance(teams, list) else []
 
 
 def rooms_named(event: Mapping[str, Any], home: Installation) -> frozenset[str]:

@@ -23,6 +23,7 @@ from turngate.connectors.slack.events import (
     everything,
     moment,
     rooms_named,
+    teams_named,
     translate,
 )
 from turngate.connectors.slack.installations import Installation, Installations
@@ -68,7 +69,7 @@ class Intake:
 
     async def take(self, app: str, envelope: Mapping[str, Any]) -> None:
         """Bring an envelope of this app onto the log, unless it was before. Raises `NotTaken`."""
-        teams = list(_teams(envelope))
+        teams = [*_teams(envelope), *teams_named(_event(envelope))]
         home = next((home for home in (self._installations.of(app, team) for team in teams) if home is not None), None)
         if home is None:
             self._unheard |= {(app, team) for team in teams}
@@ -114,13 +115,11 @@ class Intake:
             await self._log.bring(records)
 
     async def _take(self, envelope: Mapping[str, Any], home: Installation) -> None:
-        inner = envelope.get("event")
-        event = inner if isinstance(inner, dict) else envelope
-        now = self._now()
+        event, now = _event(envelope), self._now()
         if (home.app, home.team) in self._unheard:  # what was told before it was installed here was left
             self._log.owe(everything(home, self._directory, MISSED, now))
             self._unheard.discard((home.app, home.team))
-        homes = [home, *self._elsewhere(home, event)]
+        homes = dict.fromkeys([home, *self._elsewhere(home, event)])
         records = [r for h in homes for r in translate(envelope, h, self._directory, now)]
         again = self._late.again(records, moment(event, now), now)
         self._late.note(records, now)
@@ -139,6 +138,8 @@ class Intake:
 
     def _elsewhere(self, home: Installation, event: Mapping[str, Any]) -> Iterator[Installation]:
         """Where else an organisation's app has what an event is about: Slack tells of it once, for one of them."""
+        named = (self._installations.of(home.app, team) for team in teams_named(event))
+        yield from (there for there in named if there is not None)
         for other in self._installations.of_app(home.app) if home.enterprise is not None else ():
             if other.team == home.team or (other.enterprise, other.tenant) != (home.enterprise, home.tenant):
                 continue
@@ -156,6 +157,12 @@ class Intake:
 
     def _now(self) -> int:
         return int(self._clock() * 1000)
+
+
+def _event(envelope: Mapping[str, Any]) -> Mapping[str, Any]:
+    """What it is about; some envelopes are that themselves."""
+    inner = envelope.get("event")
+    return inner if isinstance(inner, dict) else envelope
 
 
 def _teams(envelope: Mapping[str, Any]) -> Iterator[str]:

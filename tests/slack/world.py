@@ -169,6 +169,11 @@ class World:
         self.tell(home, {"type": "tokens_revoked", "tokens": {"oauth": [], "bot": [home.bot]}})
         self.tell(home, {"type": "app_uninstalled"})
 
+    def take_access(self, gone: Workspace, told: Workspace) -> None:
+        """An organisation takes a workspace from its app, whose token still counts in the others; one is told."""
+        gone.installed = False
+        self.tell(told, {"type": "team_access_revoked", "team_ids": [gone.id]})
+
     # How it is told.
 
     def tell(self, home: Workspace, event: Json, **more: Any) -> Json:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -72,6 +73,23 @@ async def test_an_organisations_channel_is_told_of_once_and_heard_of_in_each_of_
     log.records = []
     await taking.take("A1", slack.tell(one, {"type": "tokens_revoked", "tokens": {}}))
     assert [r.room for r in log.records if isinstance(r, RoomChanged)] == ["slack:T2/C1", "slack:T2/C2"]
+
+
+@pytest.mark.parametrize("told", ["T1", "T2", "T9"])
+async def test_a_workspace_that_left_an_organisations_app_has_no_known_room_any_more_whoever_is_told(
+    slack: Slack, log: Log, directory: Directory, told: str
+) -> None:
+    """R-ROOM-5. It may be another tenant's than the one that is told, or one without an entry here may be told."""
+    of = {team: slack.workspace(team, bot="UBOT", enterprise="E1", org_wide=True) for team in ("T1", "T2", "T3", "T9")}
+    tenants = {"T1": "acme", "T2": "globex", "T3": "initech"}
+    homes = [replace(installed(of[team]), tenant=tenant) for team, tenant in tenants.items()]
+    taking = Intake(Installations(APPS, homes), directory, log.append)
+    for home in homes:
+        listed(directory, home, "C1")
+    slack.take_access(of["T2"], of[told])
+    await taking.take("A1", slack.queue[-1])
+    void = {r.room for r in log.records if isinstance(r, RoomChanged)}
+    assert void == {"slack:T2/C1"} | ({"slack:T1/C1"} if told == "T1" else set())
 
 
 async def test_a_listing_that_was_under_way_when_an_account_changed_is_void(
