@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from turngate.cli.errors import NO, Impossible, extra
-from turngate.cli.files import embedded, now
+from turngate.cli.files import embedded
+from turngate.streams.clock import now_ms
 
 if TYPE_CHECKING:
     from turngate.cli.options import Connection
@@ -73,7 +74,7 @@ def give(
     if log is not None and not log.exists():
         raise Impossible(f"{log}: there is no log here; check the path")
     command = f"{kind.lower()}-{uuid.uuid4().hex}"
-    record = _valid(kind, {"at": now(), "command": command} | fields)
+    record = _valid(kind, {"at": now_ms(), "command": command} | fields)
     typer.echo(f"command {command}", err=True)
     if log is None:
         return _sent(connection, command, record, wait)
@@ -107,7 +108,7 @@ def _embedded(connection: Connection, path: Path, command: str, record: Record, 
     with embedded(path) as log:
         runtime = LocalRuntime(log, codec, keys=connection.keys())
         place = Position(topic=_COMMANDS, partition=0, offset=log.end(_COMMANDS, 0))
-        came = runtime.feed(_COMMANDS, record.tenant.encode(), codec.encode(record), now()) + runtime.flush()
+        came = runtime.feed(_COMMANDS, record.tenant.encode(), codec.encode(record), now_ms()) + runtime.flush()
         given = Given(command, record, place, tuple(codec.decode(message.value) for message in came))
         then(log, given)
     return given

@@ -54,8 +54,8 @@ async def _on_log(
     from turngate.connectors.slack.resolving import People
     from turngate.schemas.codec import Codec
     from turngate.sinks.embedded import EmbeddedDelivery
-    from turngate.sinks.errands import now_ms
     from turngate.sinks.slack import SlackConnector
+    from turngate.streams.clock import now_ms
     from turngate.streams.local_feed import LocalFeed
 
     with embedded(path) as log:
@@ -72,10 +72,10 @@ async def _on_broker(
 ) -> None:
     from turngate.connectors.slack.resolving import People
     from turngate.sinks.claims import ClaimsUnavailable
-    from turngate.sinks.errands import now_ms
     from turngate.sinks.postgres_claims import PostgresClaims
     from turngate.sinks.service import DeliveryService
     from turngate.sinks.slack import SlackConnector
+    from turngate.streams.clock import now_ms
 
     codec = await asyncio.to_thread(connection.codec)
     stop = stopping()

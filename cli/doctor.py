@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from turngate.cli.errors import NO, Impossible, extra
-from turngate.cli.files import now
 from turngate.cli.options import Connection, connects, variables
 from turngate.cli.slack_parts import SlackFile, SlackUrl, slack_api_at, slack_settings
+from turngate.streams.clock import now_ms
 
 if TYPE_CHECKING:
     from turngate.connectors.slack.installations import Installation
@@ -221,7 +221,7 @@ def _learnt(connection: Connection, topics: Sequence[str], learn: Callable[[Reco
 
     async def read() -> None:
         for topic in topics:
-            async for record in _records(connection, topic, 0 if topic == "policies" else now() - _DAY):
+            async for record in _records(connection, topic, 0 if topic == "policies" else now_ms() - _DAY):
                 learn(record)
 
     try:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import sys
 import tempfile
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
 from turngate.cli.errors import Impossible
+from turngate.streams.clock import now_ms
 
 if TYPE_CHECKING:
     from turngate.streams.local_log import LocalLog
@@ -43,13 +43,8 @@ def embedded(path: Path | None) -> Iterator[LocalLog]:
     # On the disk, not in memory: a long file must not need memory for every record that it holds.
     with (
         tempfile.TemporaryDirectory(prefix="turngate-") as folder,
-        LocalLog(Path(folder) / "log" if path is None else path, clock=now) as log,
+        LocalLog(Path(folder) / "log" if path is None else path, clock=now_ms) as log,
     ):
         if log.partitions != 1:
             raise Impossible(f"{path}: has {log.partitions} partitions; this command works on a log of one")
         yield log
-
-
-def now() -> int:
-    """The wall clock in milliseconds since 1970; for what has no time of its own."""
-    return time.time_ns() // 1_000_000

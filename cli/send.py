@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from turngate.cli.errors import Impossible, extra
-from turngate.cli.files import STDIN, embedded, now, reading
+from turngate.cli.files import STDIN, embedded, reading
 from turngate.cli.options import Assess, Connection, connects
+from turngate.streams.clock import now_ms
 
 if TYPE_CHECKING:
     from turngate.processors.keys import Keys
@@ -82,10 +83,10 @@ def _to_log(path: Path, lines: Iterator[Line], codec: Codec, keys: Keys, assess:
         assessor = EmbeddedAssessor(log, codec) if assess else None
         for count, line in enumerate(lines, 1):  # noqa: B007 - the number of all of them
             value = line.valid(codec)
-            runtime.feed(line.topic, line.key, value, now())
-            answer = None if assessor is None else assessor.answer(value, now())
+            runtime.feed(line.topic, line.key, value, now_ms())
+            answer = None if assessor is None else assessor.answer(value, now_ms())
             if answer is not None:
-                runtime.feed(WRITES, line.key, answer, now())
+                runtime.feed(WRITES, line.key, answer, now_ms())
         runtime.flush()
     return count
 

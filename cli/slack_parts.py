@@ -14,8 +14,8 @@ from urllib.parse import urlsplit
 import typer
 
 from turngate.cli.errors import Impossible, extra
-from turngate.cli.files import now
 from turngate.cli.running import Work, place_of
+from turngate.streams.clock import now_ms
 
 if TYPE_CHECKING:
     from turngate.connectors.slack.api import SlackApi
@@ -129,7 +129,7 @@ async def hearing(
     from turngate.connectors.slack.uninstalling import Uninstalling
     from turngate.sinks.questions import pressed
 
-    directory = await looked_back(feed, now())
+    directory = await looked_back(feed, now_ms())
     uninstalling = Uninstalling(api, tokens)
     intake = Intake(installations, directory, feed.append, told=uninstalling.told)
     answers = Answers(installations, directory, feed.append, pressed)
@@ -149,7 +149,7 @@ async def hearing(
 
 async def _learning(feed: Feed, intake: Intake) -> None:
     """Follow the listings. Those that came while the process began are seen again, which changes nothing."""
-    async for record in feed.follow("membership-refreshes", now() - _SKEW):
+    async for record in feed.follow("membership-refreshes", now_ms() - _SKEW):
         await intake.listed(record)
 
 

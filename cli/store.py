@@ -131,11 +131,11 @@ def filled(log: Path, *, scrub: bool = False) -> int:
 
 
 async def _fill(connection: Connection, postgres: PostgresSettings) -> None:
-    from turngate.cli.files import now
     from turngate.sinks.store.postgres import PostgresStore
     from turngate.sinks.store.service import StoreService
+    from turngate.streams.clock import now_ms
 
     codec = await asyncio.to_thread(connection.codec)
     stop = stopping()
     async with PostgresStore(postgres, codec) as made:
-        await StoreService(connection.kafka(), made, now).run(stop)
+        await StoreService(connection.kafka(), made, now_ms).run(stop)

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from turngate.cli.errors import NO, Impossible
-from turngate.cli.files import now
 from turngate.cli.gateway import TokensFile, keeper_of
 from turngate.cli.group import Commands
 from turngate.cli.options import Connection, connects
+from turngate.streams.clock import now_ms
 
 if TYPE_CHECKING:
     from turngate.gateway.tokens import Token
@@ -51,8 +51,8 @@ def create(
 
     token_id, shown, digest = fresh()
     scopes, namespaces = _checked(tenant, scope, agent, namespace or [])
-    expires = None if days is None else now() + days * _DAY_MS
-    keeper.add(Token(token_id, tenant, agent, scopes, namespaces, digest, now(), expires))
+    expires = None if days is None else now_ms() + days * _DAY_MS
+    keeper.add(Token(token_id, tenant, agent, scopes, namespaces, digest, now_ms(), expires))
     typer.echo(f"token {token_id} is kept as a digest; this is shown once:", err=True)
     typer.echo(shown)
 
@@ -87,7 +87,7 @@ def revoke(
 
     Example:  turngate token revoke 4f1c09aa32be --tokens-file tokens.json
     """
-    if not keeper_of(connection, tokens_file).revoke(token_id, now()):
+    if not keeper_of(connection, tokens_file).revoke(token_id, now_ms()):
         typer.echo(f"there is no live token {token_id}")
         raise typer.Exit(NO)
     typer.echo(f"revoked {token_id}")
@@ -123,7 +123,7 @@ def _checked(tenant: str, scope: list[str], agent: str | None, namespaces: list[
 
 
 def _row(token: Token) -> dict[str, Any]:
-    state = "live" if token.live(now()) else "revoked" if token.revoked_at is not None else "expired"
+    state = "live" if token.live(now_ms()) else "revoked" if token.revoked_at is not None else "expired"
     return {
         "id": token.id,
         "state": state,

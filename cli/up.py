@@ -123,8 +123,8 @@ def both_ways(
     from turngate.connectors.slack.roster import Roster
     from turngate.schemas.codec import Codec
     from turngate.sinks.embedded import EmbeddedDelivery
-    from turngate.sinks.errands import now_ms
     from turngate.sinks.slack import SlackConnector
+    from turngate.streams.clock import now_ms
 
     people = People(api, installations)
     roster = Roster(api, installations, feed, people=people)

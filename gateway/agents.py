@@ -11,7 +11,7 @@ from fastapi import APIRouter, Depends, Request
 from fastapi.responses import Response, StreamingResponse
 from fastapi.sse import KEEPALIVE_COMMENT, format_sse_event
 
-from turngate.gateway.asking import Asked, now_ms, unavailable
+from turngate.gateway.asking import Asked, unavailable
 from turngate.gateway.description import ANSWERS, Recorded, answered, described
 from turngate.gateway.forms import body_form, record_of, told
 from turngate.gateway.guard import Gate, Guarded, Wait, fields_of, gate_of, scoped
@@ -24,6 +24,7 @@ from turngate.schemas.canonical import canonical
 from turngate.schemas.inputs import Record
 from turngate.schemas.shapes import RoomId
 from turngate.schemas.tooling import ServerTerms
+from turngate.streams.clock import now_ms
 
 router = APIRouter(route_class=Guarded, tags=["agents"])
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hmac
 import logging
-import time
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
 from http import HTTPStatus
@@ -129,8 +128,3 @@ def unavailable(detail: str) -> Problem:
 
 def _asks(record: Record | None) -> bool:
     return isinstance(record, TurnDecided) and record.verdict is Verdict.ASK
-
-
-def now_ms() -> int:
-    """The wall clock in milliseconds since 1970."""
-    return time.time_ns() // 1_000_000

@@ -10,7 +10,6 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Depends, Query, Request
 from fastapi.responses import Response
 
-from turngate.gateway.asking import now_ms
 from turngate.gateway.description import Recorded, RefreshRequests, answered, described
 from turngate.gateway.forms import body_form, record_of, told
 from turngate.gateway.guard import Gate, Guarded, Wait, fields_of, gate_of, scoped
@@ -22,6 +21,7 @@ from turngate.gateway.tokens import Scope, Token
 from turngate.schemas import inputs
 from turngate.schemas.inputs import Record
 from turngate.schemas.outputs import RefreshRequested
+from turngate.streams.clock import now_ms
 
 router = APIRouter(route_class=Guarded, tags=["connectors"])
 

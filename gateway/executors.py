@@ -8,7 +8,6 @@ from typing import Annotated
 from fastapi import APIRouter, Depends, Request
 from fastapi.responses import Response
 
-from turngate.gateway.asking import now_ms
 from turngate.gateway.description import Recorded, answered, described
 from turngate.gateway.forms import body_form, record_of
 from turngate.gateway.guard import Guarded, fields_of, gate_of, scoped
@@ -17,6 +16,7 @@ from turngate.gateway.problems import Problem
 from turngate.gateway.replies import recorded
 from turngate.gateway.tokens import Scope, Token
 from turngate.schemas.inputs import DeliveryStatus, TurnDelivered
+from turngate.streams.clock import now_ms
 
 router = APIRouter(route_class=Guarded, tags=["executors"])
 

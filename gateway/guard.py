@@ -13,13 +13,14 @@ from limits import RateLimitItemPerSecond
 from limits.aio.storage import MemoryStorage
 from limits.aio.strategies import FixedWindowRateLimiter
 
-from turngate.gateway.asking import Asking, now_ms
+from turngate.gateway.asking import Asking
 from turngate.gateway.bodies import read_json
 from turngate.gateway.policies import Policies
 from turngate.gateway.problems import Problem
 from turngate.gateway.refreshes import Refreshes
 from turngate.gateway.stops import Stops
 from turngate.gateway.tokens import Scope, Token, Tokens, TokensUnavailable, presented
+from turngate.streams.clock import now_ms
 
 Wait = Annotated[float | None, Query(ge=0, description="Seconds to wait for an answer, at most.")]
 

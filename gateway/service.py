@@ -13,13 +13,14 @@ from pathlib import Path
 import uvicorn
 
 from turngate.gateway.app import application
-from turngate.gateway.asking import Asking, now_ms
+from turngate.gateway.asking import Asking
 from turngate.gateway.book import Book
 from turngate.gateway.guard import Gate, Limits
 from turngate.gateway.tokens import Tokens
 from turngate.schemas.authority import ANSWERED
 from turngate.schemas.inputs import PolicyPublished, Record
 from turngate.schemas.outputs import RefreshRequested, TurnDecided
+from turngate.streams.clock import now_ms
 from turngate.streams.feed import Feed
 
 #: Of which everything counts, however old.

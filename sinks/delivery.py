@@ -16,10 +16,11 @@ from turngate.schemas.outputs import TurnAuthorized
 from turngate.schemas.shapes import Code, Reason
 from turngate.sinks.check import against, needs_listing
 from turngate.sinks.claims import Claim, Claims, ClaimsUnavailable, Key, Kind, Place, State
-from turngate.sinks.errands import KEPT_MS, Errand, Patience, now_ms, turn_until
+from turngate.sinks.errands import KEPT_MS, Errand, Patience, turn_until
 from turngate.sinks.facts import COMMANDS, MESSAGES
 from turngate.sinks.listings import Listings
 from turngate.sinks.ports import Connector, Journal, Listed, NotPosted, Posted, Said
+from turngate.streams.clock import now_ms
 
 #: Seconds between two looks for claims that are older.
 _PRUNE = 86_400

@@ -13,10 +13,11 @@ from turngate.sinks.asking import Asking
 from turngate.sinks.claims import Claims
 from turngate.sinks.courier import OUTPUTS, Courier
 from turngate.sinks.delivery import Delivery
-from turngate.sinks.errands import Patience, now_ms
+from turngate.sinks.errands import Patience
 from turngate.sinks.facts import LATE, WHOLE, Facts
 from turngate.sinks.local_claims import LocalClaims
 from turngate.sinks.ports import Connector
+from turngate.streams.clock import now_ms
 from turngate.streams.feed import Feed
 from turngate.streams.local_log import Append, LocalLog
 from turngate.streams.log import Message

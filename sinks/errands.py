@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -49,11 +48,6 @@ class Errand:
     lists: bool
     shared: bool
     against: Callable[[Listed | None, int], tuple[Reason, ...]]
-
-
-def now_ms() -> int:
-    """This machine's time, in milliseconds since the epoch."""
-    return time.time_ns() // 1_000_000
 
 
 def sendable_until(at: int, until: int) -> int:

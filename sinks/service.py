@@ -22,9 +22,10 @@ from turngate.sinks.asking import Asking
 from turngate.sinks.claims import Claims
 from turngate.sinks.courier import OUTPUTS, Courier
 from turngate.sinks.delivery import Delivery
-from turngate.sinks.errands import Patience, now_ms
+from turngate.sinks.errands import Patience
 from turngate.sinks.kafka_journal import KafkaJournal, broken
 from turngate.sinks.ports import Connector
+from turngate.streams.clock import now_ms
 from turngate.streams.kafka.names import Names
 from turngate.streams.kafka.reading import unreachable
 from turngate.streams.kafka.settings import KafkaSettings

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Sequence
 from contextlib import aclosing
 from functools import partial
@@ -13,6 +12,7 @@ from turngate.processors.keys import NO_KEYS, Keys
 from turngate.schemas.catalog import topic_of
 from turngate.schemas.codec import Codec, Undecodable
 from turngate.schemas.inputs import Record, Tick
+from turngate.streams.clock import now_ms
 from turngate.streams.local_log import LocalLog
 from turngate.streams.local_runtime import Restore, Runtime
 from turngate.streams.log import Message
@@ -21,10 +21,6 @@ from turngate.streams.log import Message
 EVERY = 1.0
 #: Who append at one time and are synced to the disk together, at most.
 _TOGETHER = 1_000
-
-
-def _now() -> int:
-    return time.time_ns() // 1_000_000
 
 
 class LocalFeed:
@@ -38,7 +34,7 @@ class LocalFeed:
         self,
         log: LocalLog,
         keys: Keys = NO_KEYS,
-        clock: Callable[[], int] = _now,
+        clock: Callable[[], int] = now_ms,
         restore: Restore[Engine] | None = None,
     ) -> None:
         self._log = log

@@ -20,6 +20,7 @@ from turngate.connectors.assessor.assessment import UNCERTAIN, Assess, Wanted
 from turngate.schemas.authority import Role
 from turngate.schemas.codec import Codec, Undecodable
 from turngate.schemas.inputs import MemoryWrite
+from turngate.streams.clock import now_ms
 from turngate.streams.kafka.clients import plain_producer
 from turngate.streams.kafka.names import Names
 from turngate.streams.kafka.reading import Start, follow, unreachable
@@ -147,7 +148,7 @@ class Assessor:
         self, producer: AIOKafkaProducer, place: TopicPartition, record: ConsumerRecord, write: MemoryWrite
     ) -> None:
         deadline = self._wanted.deadline(write.tenant)
-        now = time.time_ns() // 1_000_000
+        now = now_ms()
         over = now - record.timestamp > deadline + SKEW_MS
         # Of a write whose time is over the engine has thought already, so its text is given to nobody.
         seconds = max(0, deadline - MARGIN_MS) / 1000

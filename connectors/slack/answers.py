@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -14,6 +13,7 @@ from turngate.connectors.slack.intake import ACKNOWLEDGED_WITHIN, NotTaken
 from turngate.connectors.slack.linking import COMMAND, HELP, Linking
 from turngate.connectors.slack.owed import Append
 from turngate.schemas.inputs import ActionApproved, Record
+from turngate.streams.clock import now_ms
 from turngate.streams.log import LogError
 
 #: What a payload says to an installation, at a time (ms); None: nothing.
@@ -34,7 +34,7 @@ class Answers:
 
     async def take(self, app: str, payload: Mapping[str, Any]) -> Mapping[str, Any] | None:
         """Bring what a payload says onto the log; what is answered. Raises `NotTaken`."""
-        team, now = payload.get("team"), time.time_ns() // 1_000_000
+        team, now = payload.get("team"), now_ms()
         if payload.get("command") == COMMAND:
             home = self._installations.of(app, str(payload.get("team_id")))
             step = HELP if home is None else self._linking.answer(payload, home, now)

@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-import time
 from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -22,6 +21,7 @@ from turngate.connectors.slack.resolving import People
 from turngate.schemas.inputs import MembershipPage, MessageObserved, PolicyPublished, Record, RoomChanged
 from turngate.schemas.outputs import RefreshRequested
 from turngate.schemas.policy import Freshness, PolicyInvalid, parse_policy
+from turngate.streams.clock import now_ms
 from turngate.streams.feed import Feed
 from turngate.streams.log import LogError
 
@@ -76,7 +76,7 @@ class Roster:
         api: SlackApi,
         installations: Installations,
         feed: Feed,
-        clock: Callable[[], int] = lambda: time.time_ns() // 1_000_000,
+        clock: Callable[[], int] = now_ms,
         *,
         people: People | None = None,
     ) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from tests.cli.conftest import MESSAGE, Line, Turngate, listing, written
 from tests.connectors.assessor.writes import ENABLED, a_write
-from turngate.cli.files import now
+from turngate.streams.clock import now_ms
 
 POLICY: Line = ("PolicyPublished", {"version": "1", "document": ENABLED})
 DISABLED: Line = ("PolicyPublished", {"version": "1", "document": ENABLED.replace("true", "false")})
@@ -32,21 +32,21 @@ def restrictions(turngate: Turngate, log: Path) -> dict[str, Any]:
 
 def test_writes_are_labelled_as_they_are_sent(turngate: Turngate, tmp_path: Path) -> None:  # R-SEN-2
     log = tmp_path / "log"
-    day = written(tmp_path / "day", POLICY, listing(now()), MESSAGE, at=now())
+    day = written(tmp_path / "day", POLICY, listing(now_ms()), MESSAGE, at=now_ms())
     assert turngate("send", day, "--log", log).exit_code == 0
-    more = turngate("send", written(tmp_path / "writes", *WRITES, at=now()), "--log", log, "--assess")
+    more = turngate("send", written(tmp_path / "writes", *WRITES, at=now_ms()), "--log", log, "--assess")
     assert (more.exit_code, more.stderr) == (0, "2 records sent\n")
     assert restrictions(turngate, log) == {"plain": [], "private": ["slack:T1/D1"]}
 
 
 def test_without_it_they_wait(turngate: Turngate, tmp_path: Path) -> None:  # R-SEN-1
-    day = written(tmp_path / "day", POLICY, listing(now()), MESSAGE, *WRITES, at=now())
+    day = written(tmp_path / "day", POLICY, listing(now_ms()), MESSAGE, *WRITES, at=now_ms())
     assert turngate("send", day, "--log", tmp_path / "log").exit_code == 0
     assert restrictions(turngate, tmp_path / "log") == {}
 
 
 def test_nobody_is_asked_where_the_policy_does_not_enable_it(turngate: Turngate, tmp_path: Path) -> None:  # R-SEN-1
-    day = written(tmp_path / "day", DISABLED, listing(now()), MESSAGE, *WRITES, at=now())
+    day = written(tmp_path / "day", DISABLED, listing(now_ms()), MESSAGE, *WRITES, at=now_ms())
     assert turngate("send", day, "--log", tmp_path / "log", "--assess").exit_code == 0
     assert restrictions(turngate, tmp_path / "log") == {"plain": [], "private": []}
     shown = turngate("tail", "memory-writes", "--log", tmp_path / "log", "--from", "beginning", "--no-follow")
@@ -54,7 +54,7 @@ def test_nobody_is_asked_where_the_policy_does_not_enable_it(turngate: Turngate,
 
 
 def test_a_file_is_applied_with_labels_of_its_own_time(turngate: Turngate, tmp_path: Path) -> None:
-    day = written(tmp_path / "day", POLICY, listing(now()), MESSAGE, *WRITES, at=now())
+    day = written(tmp_path / "day", POLICY, listing(now_ms()), MESSAGE, *WRITES, at=now_ms())
     shown = turngate("apply", day, "--assess")
     lines = [json.loads(line) for line in shown.stdout.splitlines()]
     revisions = {line["value"]["memory"]: line["value"] for line in lines if line["record"] == "RevisionRecorded"}

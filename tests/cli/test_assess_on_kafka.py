@@ -19,7 +19,7 @@ from tests.cli.conftest import INSTALLED, MESSAGE, Line, Turngate, listing, writ
 from tests.cli.test_on_kafka import tailed, worker
 from tests.connectors.assessor.server import Answer, labelled, serving
 from tests.connectors.assessor.writes import ENABLED, a_write
-from turngate.cli.files import now
+from turngate.streams.clock import now_ms
 
 pytestmark = pytest.mark.kafka
 
@@ -62,7 +62,7 @@ def test_memories_are_restricted_as_their_labels_say(
     memories = ("plain", "private", "broken", "malformed", "slow")
     policy = ("PolicyPublished", {"version": "1", "document": ENABLED})
     text = "the zebra is out"
-    began = now()
+    began = now_ms()
     source = {"sources": ["message:slack:T1/D1/1"], "room": "slack:T1/D1", "text": text}
     writes: list[Line] = [
         ("MemoryWrite", a_write(write=f"w-{m}", memory=m, revision=f"{m}@1").model_dump(mode="json") | source)

@@ -16,7 +16,7 @@ from tests.cli.conftest import DRAFT, MESSAGE, POLICY, Line, Turngate, listing, 
 from tests.cli.slack_commands import running, slack_file
 from tests.cli.test_on_kafka import tailed, worker
 from tests.slack import Call, Fault, Slack
-from turngate.cli.files import now
+from turngate.streams.clock import now_ms
 
 pytestmark = pytest.mark.kafka
 
@@ -52,8 +52,8 @@ def test_killed_between_sending_and_recording_a_turn_is_found_and_recorded(
                 return None
 
             slack.faults = kill
-            for number, line in enumerate((POLICY, listing(now()), MESSAGE, DRAFT)):
-                lines = written(tmp_path / str(number), line, tenant=unique, at=now())
+            for number, line in enumerate((POLICY, listing(now_ms()), MESSAGE, DRAFT)):
+                lines = written(tmp_path / str(number), line, tenant=unique, at=now_ms())
                 assert turngate("send", lines, *at).exit_code == 0
             assert first.process.wait(60) == -9
             slack.faults = lambda call: None
@@ -63,7 +63,7 @@ def test_killed_between_sending_and_recording_a_turn_is_found_and_recorded(
                     assert time.monotonic() < deadline, second.said
                 # What rests on a grant waits until the worker has applied every message (R-GRT-9), and it does.
                 assert (
-                    turngate("send", written(tmp_path / "granted", *GRANTED, tenant=unique, at=now()), *at).exit_code
+                    turngate("send", written(tmp_path / "granted", *GRANTED, tenant=unique, at=now_ms()), *at).exit_code
                     == 0
                 )
                 while len(granted := tailed(turngate, own_broker.bootstrap, "deliveries")) < 2:

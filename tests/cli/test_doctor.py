@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 
 from tests.cli.conftest import DAY, DRAFT, MESSAGE, POLICY, Line, Turngate, written
-from turngate.cli.files import now
+from turngate.streams.clock import now_ms
 
 NO_KEYS = "-    keys: none, so nobody is offered to share; make some with `turngate keys new FILE`"
 
@@ -91,7 +91,7 @@ def test_keys_are_told_by_their_id_and_never_shown(turngate: Turngate, tmp_path:
 
 
 def test_what_bots_cost(turngate: Turngate, tmp_path: Path) -> None:  # R-ROOM-7
-    began, rooms = now(), ("slack:T1/LOUD", "slack:T1/QUIET")
+    began, rooms = now_ms(), ("slack:T1/LOUD", "slack:T1/QUIET")
     listings: list[Line] = []
     for room, bots in zip(rooms, (["slack:T1/UAPP"], []), strict=True):
         members = [{"reader": "slack:T1/UALEX"}, *({"reader": bot, "kind": "bot"} for bot in bots)]
@@ -112,7 +112,7 @@ def test_what_bots_cost(turngate: Turngate, tmp_path: Path) -> None:  # R-ROOM-7
 
 
 def test_rooms_that_take_too_long_to_list(turngate: Turngate, tmp_path: Path) -> None:  # R-DLV-1
-    at = now()
+    at = now_ms()
     took = {"slack:T1/C1": (7_000, 6_000), "slack:T1/C2": (7_000, 4_999)}  # the second only once
     listings: list[Line] = []
     for room, times in took.items():

@@ -13,14 +13,14 @@ import trustme
 
 from tests.cli.conftest import MESSAGE, POLICY, Turngate, listing, written
 from tests.gateway.processes import running
-from turngate.cli.files import now
+from turngate.streams.clock import now_ms
 
 DRAFT = {"turn": "t1", "room": "slack:T1/D1", "trigger": "message:slack:T1/D1/1", "renderings": [{"text": "hello"}]}
 
 
 def a_day(turngate: Turngate, folder: Path) -> Path:
     """An embedded log on which a draft will be delivered for a minute from now on."""
-    at, log = now() - 4000, folder / "turngate.db"
+    at, log = now_ms() - 4000, folder / "turngate.db"
     turngate("apply", written(folder / "day", POLICY, listing(at + 1000), MESSAGE, at=at), "--log", log)
     return log
 

@@ -17,8 +17,8 @@ from tests.broker import Broker
 from tests.cli.conftest import AT, INSTALLED, MESSAGE, POLICY, Line, Turngate, installed, listing, written
 from tests.gateway.processes import running
 from tests.registry import Registry
-from turngate.cli.files import now
 from turngate.demo.run import SHIPPED
+from turngate.streams.clock import now_ms
 
 pytestmark = pytest.mark.kafka
 
@@ -68,7 +68,7 @@ def test_from_an_empty_broker_to_a_decision(turngate: Turngate, own_broker: Brok
         {"agent": "mesh", "turn": "t1", "room": "slack:T1/D1", "trigger": "message:slack:T1/D1/1",
          "renderings": [{"text": "hello"}]},
     )  # fmt: skip
-    began = now()
+    began = now_ms()
     with worker(own_broker.bootstrap) as process:
         for name, line in (("policy", POLICY), ("listing", listing(began)), ("message", MESSAGE), ("draft", draft)):
             sent = turngate("send", written(tmp_path / name, line, at=began), *at)
@@ -84,7 +84,7 @@ def test_from_an_empty_broker_to_a_decision(turngate: Turngate, own_broker: Brok
         assert process.wait(30) == 0
     assert [a["record"] for a in tailed(turngate, own_broker.bootstrap, "outbound")] == ["TurnAuthorized"] * 2
     result = {"agent": "mesh", "room": "slack:T1/D1", "call": "c1", "server": "web", "operation": "get", "fields": []}
-    assert turngate("send", written(tmp_path / "result", ("ToolReturned", result), at=now()), *at).exit_code == 0
+    assert turngate("send", written(tmp_path / "result", ("ToolReturned", result), at=now_ms()), *at).exit_code == 0
     suggested = turngate("policy", "suggest", "--tenant", "acme", *at)
     assert (suggested.exit_code, suggested.stderr) == (0, "")
     assert "  web: {adapter: mcp, private: true, untrusted: true}" in suggested.stdout.splitlines()
@@ -98,7 +98,7 @@ def asked_over_http(turngate: Turngate, folder: Path, *at: object) -> None:
     body = {"turn": "t2", "room": "slack:T1/D1", "trigger": "message:slack:T1/D1/1", "renderings": [{"text": "hi"}]}
     answers = []
     for last in (False, True):
-        at_once = now()
+        at_once = now_ms()
         fresh: Line = ("MembershipPage", listing(at_once)[1] | {"refresh": f"r{at_once}"})
         assert turngate("send", written(folder / "fresh", fresh, at=at_once), *at).exit_code == 0
         with running(folder, "gateway", "--listen", "127.0.0.1:0", "--tokens-file", file, *at) as (gateway, url):

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tests.cli.conftest import DRAFT, MESSAGE, POLICY, Line, Turngate, listing, written
-from turngate.cli.files import now
+from turngate.streams.clock import now_ms
 
 WHO = ("--tenant", "acme", "--operator", "alex")
 NOTE: Line = (
@@ -27,12 +27,12 @@ ASKED: Line = (
 @pytest.fixture
 def log(turngate: Turngate, tmp_path: Path) -> Path:
     """A log with a message and a memory made of it, of now."""
-    sent(turngate, tmp_path / "kept.log", POLICY, listing(now()), MESSAGE, NOTE)
+    sent(turngate, tmp_path / "kept.log", POLICY, listing(now_ms()), MESSAGE, NOTE)
     return tmp_path / "kept.log"
 
 
 def sent(turngate: Turngate, log: Path, *lines: Line) -> None:
-    result = turngate("send", written(log.with_suffix(".jsonl"), *lines, at=now()), "--log", log)
+    result = turngate("send", written(log.with_suffix(".jsonl"), *lines, at=now_ms()), "--log", log)
     assert result.exit_code == 0, result.stderr
 
 
@@ -44,7 +44,7 @@ def verdicts(turngate: Turngate, log: Path) -> list[dict[str, Any]]:
 def test_codes_are_made_with_keys_alone(turngate: Turngate, log: Path, tmp_path: Path) -> None:  # R-GRT-10
     sent(turngate, log, ASKED)
     assert turngate("keys", "new", tmp_path / "keys").exit_code == 0
-    again = written(tmp_path / "again", ("SharingRequested", ASKED[1] | {"request": "q2"}), at=now())
+    again = written(tmp_path / "again", ("SharingRequested", ASKED[1] | {"request": "q2"}), at=now_ms())
     assert turngate("send", again, "--log", log, "--keys-file", tmp_path / "keys").exit_code == 0
     shown = turngate("tail", "grants", "--log", log, "--from", "beginning", "--no-follow", "--json").stdout
     assert [json.loads(line)["record"] for line in shown.splitlines()] == ["CommandRefused", "SharingOffered"]

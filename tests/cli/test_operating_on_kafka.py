@@ -12,8 +12,8 @@ from tests.broker import Broker
 from tests.cli.conftest import DRAFT, MESSAGE, POLICY, Line, Turngate, listing, written
 from tests.cli.test_on_kafka import tailed, worker
 from tests.cli.test_operating import ASKED, NOTE, WHO
-from turngate.cli.files import now
 from turngate.processors.keys import is_code
+from turngate.streams.clock import now_ms
 
 pytestmark = pytest.mark.kafka
 
@@ -32,7 +32,7 @@ def test_commands_wait_for_a_worker_and_report_what_it_answered(
     assert (alone.exit_code, alone.stdout) == (2, "")
     assert "no worker applied it within 1 s; it is on operator-commands[" in alone.stderr
 
-    began_ms = now()
+    began_ms = now_ms()
     lines: tuple[Line, ...] = (POLICY, listing(began_ms), MESSAGE, NOTE, ASKED)
     with worker(own_broker.bootstrap):
         for number, line in enumerate(lines):

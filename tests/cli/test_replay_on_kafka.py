@@ -14,8 +14,8 @@ from tests.broker import Broker, quiet
 from tests.cli.conftest import DRAFT, MESSAGE, POLICY, Turngate, listing, written
 from tests.cli.test_on_kafka import tailed, worker
 from tests.registry import Registry
-from turngate.cli.files import now
 from turngate.streams.archive import Archive
+from turngate.streams.clock import now_ms
 
 pytestmark = pytest.mark.kafka
 
@@ -29,7 +29,7 @@ def test_what_a_worker_decided_is_decided_again(
     assert turngate("snapshot", tmp_path / "kept", *at).stderr.endswith("so there is no state\n")
 
     def told(number: int, *lines: tuple[str, dict[str, object]]) -> None:
-        assert turngate("send", written(tmp_path / str(number), *lines, at=now()), *both).exit_code == 0
+        assert turngate("send", written(tmp_path / str(number), *lines, at=now_ms()), *both).exit_code == 0
 
     def decided(count: int) -> list[dict[str, object]]:
         deadline = time.monotonic() + 40
@@ -37,7 +37,7 @@ def test_what_a_worker_decided_is_decided_again(
             assert time.monotonic() < deadline, "the worker decided nothing within 40 s"
         return found
 
-    began = now()
+    began = now_ms()
     nobody = tmp_path / "nobody.yaml"
     nobody.write_text("version: 2\n", "utf-8")
     shadowing = (*both[2:], "--instance", "one", "--shadow", str(nobody))

@@ -9,14 +9,14 @@ from pathlib import Path
 import pytest
 
 from tests.cli.conftest import DAY, INSTALLED, MESSAGE, POLICY, Turngate, listing, written
-from turngate.cli.files import now
+from turngate.streams.clock import now_ms
 
 
 @pytest.fixture
 def log(turngate: Turngate, tmp_path: Path) -> Path:
     """A log onto which a day was sent, all but the listing being of now."""
     path = tmp_path / "kept.log"
-    result = turngate("send", written(tmp_path / "day.jsonl", *DAY, at=now()), "--log", path)
+    result = turngate("send", written(tmp_path / "day.jsonl", *DAY, at=now_ms()), "--log", path)
     assert (result.exit_code, result.stdout, result.stderr) == (0, "", "4 records sent\n")
     return path
 

@@ -12,8 +12,8 @@ import pytest
 from tests.cli.conftest import POLICY, Turngate, written
 from tests.cli.slack_commands import running, slack_file
 from tests.slack import Slack, Workspace
-from turngate.cli.files import now
 from turngate.connectors.slack.installing import SCOPES
+from turngate.streams.clock import now_ms
 
 
 @pytest.fixture
@@ -37,7 +37,7 @@ def on_log(turngate: Turngate, log: Path, topic: str) -> list[dict[str, Any]]:
 
 def test_an_event_and_then_a_listing(turngate: Turngate, slack: Slack, acme: Workspace, tmp_path: Path) -> None:
     log, file = tmp_path / "log", slack_file(tmp_path / "slack.json", acme)
-    assert turngate("send", written(tmp_path / "policy", POLICY, at=now()), "--log", log).exit_code == 0
+    assert turngate("send", written(tmp_path / "policy", POLICY, at=now_ms()), "--log", log).exit_code == 0
     with running(tmp_path, slack, file, "events", "--listen", "127.0.0.1:0", "--log", log) as events:
         url = "http://" + events.until(r"listening on (\S+)")[1] + "/slack/events"
         slack.say(slack.rooms["C1"], "UALEX", "the zebra is out")
@@ -79,9 +79,9 @@ def test_when_it_starts_nothing_listed_is_known_to_hold(
 ) -> None:
     log, file = tmp_path / "log", slack_file(tmp_path / "slack.json", acme)
     member = {"reader": "slack:T1/UALEX", "kind": "member"}
-    page = {"agent": "mesh", "room": "slack:T1/C1", "refresh": "r1", "page": 0, "last": True, "started_at": now()}
+    page = {"agent": "mesh", "room": "slack:T1/C1", "refresh": "r1", "page": 0, "last": True, "started_at": now_ms()}
     listing = ("MembershipPage", {**page, "info": {"kind": "channel", "visibility": "members"}, "members": [member]})
-    assert turngate("send", written(tmp_path / "day", POLICY, listing, at=now()), "--log", log).exit_code == 0
+    assert turngate("send", written(tmp_path / "day", POLICY, listing, at=now_ms()), "--log", log).exit_code == 0
     with running(tmp_path, slack, file, "events", "--listen", "127.0.0.1:0", "--log", log) as events:
         events.until("listening on")
         (_, changed) = on_log(turngate, log, "membership-refreshes")
@@ -138,7 +138,7 @@ def test_the_doctor_looks_at_each_workspace(turngate: Turngate, slack: Slack, ac
     other.scopes = "channels:read,chat:write"
     third.scopes = acme.scopes
     log, file = tmp_path / "log", slack_file(tmp_path / "slack.json", acme, other, third)
-    assert turngate("send", written(tmp_path / "policy", POLICY, at=now()), "--log", log).exit_code == 0
+    assert turngate("send", written(tmp_path / "policy", POLICY, at=now_ms()), "--log", log).exit_code == 0
     words = ("doctor", "--log", log, "--slack-file", file, "--slack-api", slack.url)
     shown = turngate(*words)
     assert shown.exit_code == 1

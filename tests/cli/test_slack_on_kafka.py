@@ -13,7 +13,7 @@ from tests.cli.conftest import POLICY, Turngate, written
 from tests.cli.slack_commands import running, slack_file
 from tests.cli.test_on_kafka import tailed, worker
 from tests.slack import Slack
-from turngate.cli.files import now
+from turngate.streams.clock import now_ms
 
 pytestmark = pytest.mark.kafka
 
@@ -21,7 +21,7 @@ pytestmark = pytest.mark.kafka
 def test_what_is_said_becomes_known_evidence(turngate: Turngate, own_broker: Broker, tmp_path: Path) -> None:
     at = ("--bootstrap-servers", own_broker.bootstrap)
     assert turngate("topics", "create", *at, "--partitions", 2).exit_code == 0
-    assert turngate("send", written(tmp_path / "policy", POLICY, at=now()), *at).exit_code == 0
+    assert turngate("send", written(tmp_path / "policy", POLICY, at=now_ms()), *at).exit_code == 0
     with Slack() as slack:
         acme = slack.workspace("T1", bot="UBOT")
         acme.user("UALEX")

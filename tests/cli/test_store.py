@@ -15,13 +15,13 @@ from psycopg.conninfo import make_conninfo
 
 from tests.cli.conftest import Turngate, listing, written
 from tests.cli.test_operating import MESSAGE, NOTE, POLICY, WHO
-from turngate.cli.files import now
+from turngate.streams.clock import now_ms
 
 
 @pytest.fixture
 def log(turngate: Turngate, tmp_path: Path) -> Path:
     """A log with a message and a memory made of it, of now."""
-    lines = written(tmp_path / "lines", POLICY, listing(now()), MESSAGE, NOTE, at=now())
+    lines = written(tmp_path / "lines", POLICY, listing(now_ms()), MESSAGE, NOTE, at=now_ms())
     assert turngate("send", lines, "--log", tmp_path / "kept.log").exit_code == 0
     return tmp_path / "kept.log"
 

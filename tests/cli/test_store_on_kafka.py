@@ -18,7 +18,7 @@ from tests.broker import Broker
 from tests.cli.conftest import DRAFT, INSTALLED, MESSAGE, POLICY, Turngate, listing, written
 from tests.cli.test_on_kafka import worker
 from tests.cli.test_operating import NOTE
-from turngate.cli.files import now
+from turngate.streams.clock import now_ms
 
 pytestmark = pytest.mark.kafka
 
@@ -37,8 +37,8 @@ def test_from_a_draft_to_its_explanation(
     with worker(own_broker.bootstrap), said.open("wb") as out:
         filling = subprocess.Popen(command, stderr=out, env=os.environ)
         try:
-            for number, line in enumerate((POLICY, listing(now()), MESSAGE, NOTE, DRAFT)):
-                lines = written(tmp_path / str(number), line, at=now())
+            for number, line in enumerate((POLICY, listing(now_ms()), MESSAGE, NOTE, DRAFT)):
+                lines = written(tmp_path / str(number), line, at=now_ms())
                 assert turngate("send", lines, *at).exit_code == 0
             explained = ("explain", "t1", "--tenant", "acme", "--json", "--postgres-dsn")
             deadline = time.monotonic() + 60

@@ -12,7 +12,6 @@ from typing import Any
 import httpx2
 import pytest
 
-from turngate.gateway.asking import now_ms
 from turngate.gateway.guard import Limits
 from turngate.gateway.service import Gateway
 from turngate.gateway.token_file import TokenFile, write_tokens
@@ -20,6 +19,7 @@ from turngate.gateway.tokens import Scope, Token, fresh
 from turngate.processors.keys import TEST_KEYS
 from turngate.schemas import inputs
 from turngate.schemas.inputs import Record
+from turngate.streams.clock import now_ms
 from turngate.streams.feed import Feed
 from turngate.streams.local_feed import LocalFeed
 from turngate.streams.local_log import LocalLog

@@ -9,11 +9,11 @@ from typing import Any
 import aiohttp
 
 from tests.gateway.conftest import ROOM, Keyring, draft, listing, message
-from turngate.gateway.asking import now_ms
 from turngate.gateway.token_file import write_tokens
 from turngate.gateway.tokens import Scope, Token, fresh
 from turngate.schemas import inputs
 from turngate.schemas.inputs import Record
+from turngate.streams.clock import now_ms
 
 #: Seconds until a request that came to nothing is sent again.
 _AGAIN = 0.3

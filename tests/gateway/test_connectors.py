@@ -8,9 +8,9 @@ import httpx2
 import pytest
 
 from tests.gateway.conftest import ALEX, AT_ONCE, ROOM, Running, draft, on_log
-from turngate.gateway.asking import now_ms
 from turngate.gateway.tokens import Scope
 from turngate.schemas import inputs
+from turngate.streams.clock import now_ms
 
 HALL, EVE = "chat:H1/C1", "chat:H1/UEVE"
 

@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from tests.gateway.conftest import ROOM, Running, draft, on_log
-from turngate.gateway.asking import now_ms
 from turngate.gateway.book import Book
 from turngate.gateway.stops import MOST, Stops
 from turngate.gateway.tokens import Scope
@@ -15,6 +14,7 @@ from turngate.processors.approvals import turn_fingerprint
 from turngate.schemas.catalog import RECORDS
 from turngate.schemas.inputs import ActionApproved, AgentPaused, ApprovalWithdrawn, ProofRevoked, TurnDelivered
 from turngate.schemas.outputs import TurnAuthorized
+from turngate.streams.clock import now_ms
 
 
 def delivery(status: str = "sent", turn: str = "t1", **more: Any) -> dict[str, Any]:

@@ -21,11 +21,12 @@ from tests.gateway.conftest import (
     on_log,
     request,
 )
-from turngate.gateway.asking import now_ms, receipt
+from turngate.gateway.asking import receipt
 from turngate.gateway.guard import Limits
 from turngate.gateway.identity import Key, Kind, content
 from turngate.gateway.token_file import TokenFile
 from turngate.gateway.tokens import Scope, presented
+from turngate.streams.clock import now_ms
 from turngate.streams.feed import Feed
 
 #: Topics on which a request of an agent could leave something.

@@ -9,12 +9,12 @@ import httpx2
 
 from tests.gateway.conftest import AGENTS, ROOM, Running, draft
 from tests.gateway.test_executors import claim
-from turngate.gateway.asking import now_ms
 from turngate.gateway.policies import Policies
 from turngate.gateway.tokens import Scope
 from turngate.schemas.inputs import PolicyPublished
 from turngate.schemas.outputs import TurnDecided
 from turngate.schemas.tooling import ServerTerms
+from turngate.streams.clock import now_ms
 
 CRM: dict[str, Any] = {
     "tools": {"crm": {"audience": "public", "fields": {"$.mail": "personal", "$.key": "secret"}, "mask": ["personal"]}},

@@ -38,12 +38,12 @@ from tests.cli.conftest import written as written_lines
 from tests.conftest import missing
 from tests.gateway.conftest import Keyring, gateway_on
 from tests.jvm import JAVA, Unavailable, broker_jars, jar
-from turngate.cli.files import now
 from turngate.cli.main import app
 from turngate.connectors.assessor.rules import assess_by_rules
 from turngate.connectors.assessor.service import Assessor
 from turngate.schemas.authority import READERS, WRITERS, Role
 from turngate.schemas.codec import Codec
+from turngate.streams.clock import now_ms
 from turngate.streams.kafka.clients import plain_consumer, transactional_producer
 from turngate.streams.kafka.feed import KafkaFeed
 from turngate.streams.kafka.names import Names
@@ -260,7 +260,7 @@ def worker(broker: Broker) -> Iterator[None]:
 
 
 def test_every_role_does_its_part(guarded: Broker, tmp_path: Path) -> None:
-    began = now()
+    began = now_ms()
     draft: Line = ("TurnDrafted", DRAFT[1] | {"turn": f"t{began}"})
     sent: tuple[tuple[Role, Line], ...] = (
         (Role.OPERATOR, POLICY),

@@ -14,8 +14,8 @@ from turngate.processors.keys import TEST_KEYS
 from turngate.schemas import inputs
 from turngate.schemas.inputs import Record, TurnDrafted
 from turngate.schemas.outputs import SharingOffered, TurnDecided
-from turngate.sinks.errands import now_ms
 from turngate.sinks.questions import APPROVE, pressed
+from turngate.streams.clock import now_ms
 from turngate.streams.local import LocalRuntime
 
 #: Of the policy, in milliseconds.

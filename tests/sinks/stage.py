@@ -23,9 +23,10 @@ from turngate.sinks.asking import Asking
 from turngate.sinks.courier import Courier
 from turngate.sinks.delivery import Delivery
 from turngate.sinks.embedded import AppendRecords, EmbeddedDelivery, LocalJournal
-from turngate.sinks.errands import Patience, now_ms
+from turngate.sinks.errands import Patience
 from turngate.sinks.local_claims import LocalClaims
 from turngate.sinks.slack import SlackConnector
+from turngate.streams.clock import now_ms
 from turngate.streams.local_log import LocalLog
 
 CODEC = Codec()

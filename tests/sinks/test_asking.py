@@ -15,8 +15,8 @@ from turngate.processors.approvals import turn_fingerprint
 from turngate.schemas import inputs
 from turngate.schemas.inputs import ActionApproved, ApprovalWithdrawn, Record, TurnDrafted
 from turngate.schemas.outputs import GrantChanged, TurnDecided
-from turngate.sinks.errands import now_ms
 from turngate.sinks.questions import WITHDRAW
+from turngate.streams.clock import now_ms
 
 
 async def test_a_text_that_asks_is_shown_in_its_room_and_a_yes_lets_out_exactly_it(engine: Engine) -> None:  # R-TNT-6

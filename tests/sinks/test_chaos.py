@@ -34,7 +34,8 @@ from turngate.processors.keys import TEST_KEYS
 from turngate.schemas import inputs
 from turngate.schemas.inputs import Record
 from turngate.schemas.metadata import NOTE, TURN
-from turngate.sinks.errands import Patience, now_ms
+from turngate.sinks.errands import Patience
+from turngate.streams.clock import now_ms
 from turngate.streams.local_feed import LocalFeed
 from turngate.streams.local_log import LocalLog
 

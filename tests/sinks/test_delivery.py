@@ -15,8 +15,9 @@ from tests.slack import Call, Fault
 from turngate.connectors.slack.events import ACCOUNT_CHANGED
 from turngate.schemas.inputs import AgentPaused, MembershipChanged, MembershipPage, Record, RoomChanged, TurnDelivered
 from turngate.sinks.delivery import ACTION_MS
-from turngate.sinks.errands import KEPT_MS, SENT_WITHIN_MS, WORTH_MS, now_ms
+from turngate.sinks.errands import KEPT_MS, SENT_WITHIN_MS, WORTH_MS
 from turngate.sinks.slack import LONGEST
+from turngate.streams.clock import now_ms
 from turngate.streams.log import LogError
 
 

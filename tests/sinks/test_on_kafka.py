@@ -33,10 +33,10 @@ from turngate.schemas.inputs import (
     TurnDrafted,
 )
 from turngate.schemas.outputs import ErasureApplied, GrantChanged, StretchApplied, TurnDecided
-from turngate.sinks.errands import now_ms
 from turngate.sinks.postgres_claims import PostgresClaims
 from turngate.sinks.service import DeliveryService
 from turngate.sinks.slack import SlackConnector
+from turngate.streams.clock import now_ms
 from turngate.streams.kafka.names import Names
 from turngate.streams.kafka.settings import KafkaSettings, PostgresSettings
 

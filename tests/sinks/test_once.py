@@ -15,8 +15,9 @@ from tests.slack import Fault
 from turngate.schemas.inputs import Record, TurnDelivered
 from turngate.sinks import courier
 from turngate.sinks.claims import Key, Kind, Place
-from turngate.sinks.errands import Patience, now_ms
+from turngate.sinks.errands import Patience
 from turngate.sinks.local_claims import LocalClaims
+from turngate.streams.clock import now_ms
 from turngate.streams.log import LogError
 
 DONE = (Fault.FATAL, Fault.BROKEN, Fault.RESET, Fault.SILENT, Fault.HALF)

@@ -10,7 +10,7 @@ from tests.sinks.engine import Engine, offered
 from tests.sinks.records import ALEX, DIRECT, KIM, ROOM, made
 from turngate.schemas.inputs import ErasureCommanded, MessageObserved, TurnDrafted
 from turngate.schemas.outputs import TurnAuthorized
-from turngate.sinks.errands import now_ms
+from turngate.streams.clock import now_ms
 
 WITHHELD = {"t1": ("withheld", "source_deleted")}
 REACHES: dict[str, Any] = {

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from tests.kafka.cluster import Cluster
-from turngate.cli.files import now
 from turngate.schemas.codec import Codec
 from turngate.schemas.inputs import MessageObserved, PolicyPublished, Record, RoomChanged
 from turngate.schemas.outputs import RefreshRequested
+from turngate.streams.clock import now_ms
 from turngate.streams.feed import Feed
 from turngate.streams.kafka.feed import KafkaFeed
 from turngate.streams.kafka.settings import KafkaSettings
@@ -25,24 +25,24 @@ DOCUMENT = '{"version": 1, "agents": {"mesh": {"accounts": ["slack:T1/UBOT"]}}}'
 
 def message(number: int) -> MessageObserved:
     room = "slack:T1/C1"
-    fields = {"tenant": "acme", "at": now(), "agent": "mesh", "room": room, "message": f"{room}/{number}"}
+    fields = {"tenant": "acme", "at": now_ms(), "agent": "mesh", "room": room, "message": f"{room}/{number}"}
     return MessageObserved.model_validate(fields | {"author_kind": "person", "text": "hello"})
 
 
 def changed(number: int) -> RoomChanged:
-    return RoomChanged(tenant="acme", at=now(), agent="mesh", room=f"slack:T1/C{number}", what="archived")
+    return RoomChanged(tenant="acme", at=now_ms(), agent="mesh", room=f"slack:T1/C{number}", what="archived")
 
 
 @pytest.fixture
 async def local(tmp_path: Path) -> AsyncIterator[LocalFeed]:
-    with LocalLog(tmp_path / "log", clock=now) as log:
+    with LocalLog(tmp_path / "log", clock=now_ms) as log:
         yield LocalFeed(log)
 
 
 @pytest.fixture(params=["embedded", pytest.param("broker", marks=pytest.mark.kafka)])
 async def feed(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Feed]:
     if request.param == "embedded":
-        with LocalLog(tmp_path / "log", clock=now) as log:
+        with LocalLog(tmp_path / "log", clock=now_ms) as log:
             yield LocalFeed(log)
         return
     settings = KafkaSettings.read(request.getfixturevalue("kafka"))
@@ -57,7 +57,7 @@ async def test_what_is_appended_is_there_in_order(feed: Feed) -> None:
     await feed.append(records)
     there = [[r async for r in feed.follow(t, 0, forever=False)] for t in ("observed-messages", "membership-refreshes")]
     assert there == [records[:3], records[3:]]
-    assert [r async for r in feed.follow("observed-messages", now() + 60_000, forever=False)] == []
+    assert [r async for r in feed.follow("observed-messages", now_ms() + 60_000, forever=False)] == []
 
 
 async def test_all_who_follow_see_what_comes(feed: Feed) -> None:
@@ -98,7 +98,7 @@ async def test_what_comes_while_somebody_reads_is_seen_once_and_in_order(feed: F
 
 
 async def test_an_embedded_log_applies_what_is_appended(local: LocalFeed) -> None:
-    policy = PolicyPublished(tenant="acme", at=now(), version="1", document=DOCUMENT)
+    policy = PolicyPublished(tenant="acme", at=now_ms(), version="1", document=DOCUMENT)
     await local.append([policy])
     await local.append([message(1)])
     (asked,) = [r async for r in local.follow("refresh-requests", 0, forever=False)]

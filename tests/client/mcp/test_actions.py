@@ -16,12 +16,12 @@ from turngate.client.mcp.actions import Returned
 from turngate.client.mcp.classified import WITHHELD
 from turngate.client.mcp.gateway import Asking
 from turngate.client.mcp.proxy import ASKED, BEGUN, NOT_ASKED, NOT_MADE, NOT_SHOWN, REF, UNKNOWN, WAITS, Proxy
-from turngate.gateway.asking import now_ms
 from turngate.gateway.guard import Limits
 from turngate.gateway.tokens import Scope
 from turngate.schemas.inputs import ActionApproved, SharingRequested
 from turngate.schemas.outputs import SharingOffered, TurnAuthorized, TurnDecided
 from turngate.schemas.shapes import ValueField
+from turngate.streams.clock import now_ms
 
 ORDER = {"invoice": "INV-7", "amount": "120.00"}
 

@@ -12,7 +12,6 @@ from tests.connectors.slack.conftest import APPS, Log
 from tests.connectors.slack.scene import installed
 from tests.connectors.slack.test_roster import policy
 from tests.slack import Conversation, Slack, Workspace
-from turngate.cli.files import now
 from turngate.connectors.slack.directory import Directory
 from turngate.connectors.slack.installations import Installations
 from turngate.connectors.slack.intake import Intake
@@ -20,13 +19,14 @@ from turngate.connectors.slack.listing import Listing
 from turngate.schemas.inputs import MessageObserved, RoomChanged
 from turngate.schemas.outputs import EvidenceRecorded
 from turngate.schemas.shapes import Member, MemberKind, RoomInfo, RoomKind, Visibility
+from turngate.streams.clock import now_ms
 from turngate.streams.local_feed import LocalFeed
 from turngate.streams.local_log import LocalLog
 
 
 @pytest.fixture
 def room(slack: Slack, acme: Workspace) -> Conversation:
-    seconds = itertools.count(now() // 1000 - 60)
+    seconds = itertools.count(now_ms() // 1000 - 60)
     slack.clock = lambda: next(seconds)
     return slack.channel("C1", acme, ["UBOT", "UALEX", "UBO"])
 
@@ -81,11 +81,11 @@ async def test_the_engine_takes_it_to_be_of_the_room_as_it_is_then(
     slack.convert(room, private=True)
     slack.say(room, "UALEX", "among us")
     change, said = slack.queue
-    with LocalLog(tmp_path / "log", clock=now) as log:
+    with LocalLog(tmp_path / "log", clock=now_ms) as log:
         feed = LocalFeed(log)
         info = RoomInfo(kind=RoomKind.CHANNEL, visibility=Visibility.WORKSPACE, workspaces=("slack:T1",))
         members = (Member(reader="slack:T1/UBOT", kind=MemberKind.SELF),)
-        await feed.append([policy(), *Listing(home, "C1", now() - 10, info, members).pages(now())])
+        await feed.append([policy(), *Listing(home, "C1", now_ms() - 10, info, members).pages(now_ms())])
         taking = Intake(Installations(APPS, [home]), Directory(), feed.append)
         found = []
         for envelope in (said, change):

@@ -11,13 +11,13 @@ from tests.connectors.slack.conftest import APPS
 from tests.connectors.slack.scene import installed
 from tests.connectors.slack.test_roster import policy
 from tests.slack.world import World
-from turngate.cli.files import now
 from turngate.connectors.slack.directory import Directory
 from turngate.connectors.slack.installations import Installations
 from turngate.connectors.slack.intake import Intake
 from turngate.connectors.slack.listing import Listing
 from turngate.schemas.outputs import EvidenceRecorded, EvidenceStatus
 from turngate.schemas.shapes import Audience, Member, MemberKind, RoomInfo, RoomKind, Visibility
+from turngate.streams.clock import now_ms
 from turngate.streams.local_feed import LocalFeed
 from turngate.streams.local_log import LocalLog
 
@@ -31,7 +31,7 @@ class Story:
         self.chance = random.Random(seed)
         self.feed = feed
         self.world = World()
-        seconds, millis = itertools.count(now() // 1000 - 300), itertools.count(now() - 2_000, 2)
+        seconds, millis = itertools.count(now_ms() // 1000 - 300), itertools.count(now_ms() - 2_000, 2)
         self.world.clock = lambda: next(seconds)
         self.acme = self.world.workspace("T1", bot="UBOT")
         for user in PEOPLE:
@@ -87,7 +87,7 @@ def permits(audience: Audience, user: str) -> bool:
 async def test_nobody_is_told_what_was_said_after_he_left(first: int) -> None:
     known = 0
     for seed in range(first, first + 10):
-        with LocalLog(None, clock=now) as log:
+        with LocalLog(None, clock=now_ms) as log:
             feed = LocalFeed(log)
             story = Story(seed, feed)
             await feed.append([policy()])

@@ -11,13 +11,13 @@ import pytest
 
 from tests.connectors.slack.scene import installed
 from tests.slack import Call, Fault, Slack, Workspace
-from turngate.cli.files import now
 from turngate.connectors.slack.api import SlackApi
 from turngate.connectors.slack.events import ACCOUNT_CHANGED, changed
 from turngate.connectors.slack.installations import App, Installation, Installations
 from turngate.connectors.slack.roster import ACTIVE, EARLY, PACE, Roster
 from turngate.schemas.inputs import MembershipPage, MessageObserved, PolicyPublished, Record
 from turngate.schemas.outputs import EvidenceRecorded
+from turngate.streams.clock import now_ms
 from turngate.streams.local_feed import LocalFeed
 from turngate.streams.local_log import LocalLog
 
@@ -26,13 +26,13 @@ C1 = "slack:T1/C1"
 
 @pytest.fixture
 async def feed(tmp_path: Path) -> AsyncIterator[LocalFeed]:
-    with LocalLog(tmp_path / "log", clock=now) as log:
+    with LocalLog(tmp_path / "log", clock=now_ms) as log:
         yield LocalFeed(log)
 
 
 @asynccontextmanager
 async def roster(
-    api: SlackApi, homes: Iterable[Installation], feed: LocalFeed, clock: Callable[[], int] = now
+    api: SlackApi, homes: Iterable[Installation], feed: LocalFeed, clock: Callable[[], int] = now_ms
 ) -> AsyncIterator[Roster]:
     homes = list(homes)
     running = Roster(api, Installations([App(a) for a in {h.app for h in homes}], homes), feed, clock)
@@ -49,11 +49,11 @@ async def roster(
 def policy(freshness: str = "{}", stale: str = "{}") -> PolicyPublished:
     agents = '{"mesh": {"accounts": ["slack:T1/UBOT"]}}'
     document = f'{{"version": 1, "agents": {agents}, "freshness": {freshness}, "stale": {stale}}}'
-    return PolicyPublished(tenant="acme", at=now(), version="1", document=document)
+    return PolicyPublished(tenant="acme", at=now_ms(), version="1", document=document)
 
 
 def message(number: int = 1, room: str = C1) -> MessageObserved:
-    fields = {"tenant": "acme", "at": now(), "agent": "mesh", "room": room, "message": f"{room}/{number}"}
+    fields = {"tenant": "acme", "at": now_ms(), "agent": "mesh", "room": room, "message": f"{room}/{number}"}
     return MessageObserved.model_validate(
         fields | {"author": "slack:T1/UALEX", "author_kind": "person", "text": "hello"}
     )
@@ -174,7 +174,7 @@ async def test_rooms_are_listed_before_their_observations_go_stale(
 ) -> None:
     slack.channel("C1", acme, ["UBOT", "UALEX"])
     offset = [0]
-    async with roster(api, [home], feed, clock=lambda: now() + offset[0]):
+    async with roster(api, [home], feed, clock=lambda: now_ms() + offset[0]):
         await feed.append([policy('{"observation": "10m"}'), message()])
         (first,) = pages(await until(feed, "membership-refreshes", lambda seen: True))
         offset[0] = int(EARLY * 600_000)
@@ -190,7 +190,7 @@ async def test_an_account_that_changed_is_looked_at_anew(
         await feed.append([policy(stale='{"hold": "1ms"}'), message(1)])  # how soon it is asked again
         await until(feed, "membership-refreshes", lambda seen: len(pages(seen)) == 1)
         acme.user("UALEX", guest=True)
-        await feed.append([changed(home, C1, ACCOUNT_CHANGED, now())])
+        await feed.append([changed(home, C1, ACCOUNT_CHANGED, now_ms())])
         await feed.append([message(2)])
         _, after = pages(await until(feed, "membership-refreshes", lambda seen: len(pages(seen)) == 2))
     assert {m.reader: m.kind.value for m in after.members} == {"slack:T1/UBOT": "self", "slack:T1/UALEX": "guest"}
@@ -244,7 +244,7 @@ async def test_a_room_in_which_something_is_said_is_kept_fresh_though_nobody_ask
     slack: Slack, acme: Workspace, home: Installation, api: SlackApi, feed: LocalFeed
 ) -> None:
     offset = [0]
-    async with roster(api, [home], feed, clock=lambda: now() + offset[0]):
+    async with roster(api, [home], feed, clock=lambda: now_ms() + offset[0]):
         await feed.append([policy('{"observation": "30h"}')])
         for number, room in enumerate(("C2", "C1"), 1):  # the silent one would come first
             slack.channel(room, acme, ["UBOT", "UALEX"])
@@ -263,7 +263,7 @@ async def test_rooms_that_nobody_asks_for_are_listed_one_at_a_time(
     slack: Slack, acme: Workspace, home: Installation, api: SlackApi, feed: LocalFeed
 ) -> None:
     offset = [0]
-    async with roster(api, [home], feed, clock=lambda: now() + offset[0]):
+    async with roster(api, [home], feed, clock=lambda: now_ms() + offset[0]):
         await feed.append([policy('{"observation": "10m"}')])
         for room in ("C1", "C2"):
             slack.channel(room, acme, ["UBOT", "UALEX"])
@@ -284,7 +284,7 @@ async def test_a_room_that_changes_while_somebody_waits_is_listed_again(
     async with roster(api, [home], feed):
         await feed.append([policy(), message()])
         await until(feed, "membership-refreshes", lambda seen: len(pages(seen)) == 1)
-        void = changed(home, C1, "archived", now())
+        void = changed(home, C1, "archived", now_ms())
         await feed.append([void])
         *_, second = pages(await until(feed, "membership-refreshes", lambda seen: len(pages(seen)) == 2))
         requests = [r async for r in feed.follow("refresh-requests", 0, forever=False)]

@@ -6,9 +6,9 @@ import asyncio
 import sys
 
 from turngate.schemas.codec import Codec
-from turngate.sinks.errands import now_ms
 from turngate.sinks.store.postgres import PostgresStore
 from turngate.sinks.store.service import StoreService
+from turngate.streams.clock import now_ms
 from turngate.streams.kafka.names import Names
 from turngate.streams.kafka.settings import KafkaSettings, PostgresSettings
 from turngate.streams.stderr import log_to_stderr
