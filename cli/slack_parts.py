@@ -127,12 +127,12 @@ async def hearing(
     from turngate.connectors.slack.intake import Intake
     from turngate.connectors.slack.socket import Socket
     from turngate.connectors.slack.uninstalling import Uninstalling
-    from turngate.sinks.questions import pressed
+    from turngate.sinks.presses import Presses
 
     directory = await looked_back(feed, now_ms())
     uninstalling = Uninstalling(api, tokens)
     intake = Intake(installations, directory, feed.append, told=uninstalling.told)
-    answers = Answers(installations, directory, feed.append, pressed)
+    answers = Answers(installations, directory, feed.append, Presses())
     await intake.missed()
     if how.place is None:
         apps = [app for app in installations.apps.values() if app.app_token is not None]

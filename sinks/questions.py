@@ -89,8 +89,8 @@ def answered(decided: TurnDecided, name: str) -> Said:
 def pressed(payload: Mapping[str, Any], home: Installation, at: int) -> ActionApproved | ApprovalWithdrawn | None:
     """What a button says, in a payload that Slack signed for an app of this installation; None where it is not ours.
 
-    An approval is a person's on one message: pressed again it is the same one, and once withdrawn it stays so. It may
-    be about a room of another workspace of the tenant's: approvers are asked in their own.
+    An approval is a person's on one message, and once withdrawn it stays so; `presses` says when pressing again is
+    another one. It may be about a room of another workspace of the tenant's: approvers are asked in their own.
     """
     actions, user, place = payload.get("actions"), payload.get("user"), payload.get("container")
     if payload.get("type") != "block_actions" or not isinstance(actions, list) or len(actions) != 1:

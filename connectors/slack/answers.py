@@ -16,8 +16,8 @@ from turngate.schemas.inputs import ActionApproved, Record
 from turngate.streams.clock import now_ms
 from turngate.streams.log import LogError
 
-#: What a payload says to an installation, at a time (ms); None: nothing.
-Said = Callable[[Mapping[str, Any], Installation, int], Record | None]
+#: What a payload says to an installation, at a time (ms).
+Said = Callable[[Mapping[str, Any], Installation, int], Sequence[Record]]
 
 log = logging.getLogger(__name__)
 
@@ -41,13 +41,14 @@ class Answers:
             await self._appended(step.records)
             return {"response_type": "ephemeral", "text": step.reply}
         home = self._installations.of(app, str(team.get("id"))) if isinstance(team, dict) else None
-        record = None if home is None else self._as_listed(self._said(payload, home, now), home)
-        if record is None:
+        said = () if home is None else self._said(payload, home, now)
+        records = [] if home is None else [r for r in (self._as_listed(one, home) for one in said) if r is not None]
+        if not records:
             log.info("something was pressed that is none of ours")
-        await self._appended(() if record is None else (record,))
+        await self._appended(records)
         return None
 
-    def _as_listed(self, record: Record | None, home: Installation) -> Record | None:
+    def _as_listed(self, record: Record, home: Installation) -> Record | None:
         """Of an organisation's accounts only listings tell the id: under another a guest would be none (R-TNT-6)."""
         if not isinstance(record, ActionApproved) or home.enterprise is None:
             return record

@@ -21,7 +21,8 @@ from turngate.connectors.slack.listing import Listing, list_room
 from turngate.connectors.slack.resolving import People
 from turngate.schemas.inputs import MessageObserved, Record
 from turngate.schemas.shapes import Member
-from turngate.sinks.questions import APPROVE, pressed
+from turngate.sinks.presses import Presses
+from turngate.sinks.questions import APPROVE
 
 APPS = [App("A1", SIGNING_SECRET, APP_TOKEN), App("A2", "another secret")]
 
@@ -108,7 +109,7 @@ def message(slack: Slack, acme: Workspace) -> dict[str, Any]:
 
 def answers(installations: Installations, log: Log, directory: Directory | None = None) -> Answers:
     known = Directory() if directory is None else directory
-    return Answers(installations, known, log.append, pressed)
+    return Answers(installations, known, log.append, Presses())
 
 
 BUTTON = {

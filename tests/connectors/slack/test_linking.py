@@ -26,7 +26,7 @@ from turngate.connectors.slack.linking import GOOD_FOR, HELP, NOT_GOOD, NOT_KNOW
 from turngate.connectors.slack.listing import Listing
 from turngate.schemas.inputs import AccountProven, ProofRevoked
 from turngate.schemas.shapes import Member
-from turngate.sinks.questions import pressed
+from turngate.sinks.presses import Presses
 
 NOW = 1_800_000_000_000
 
@@ -175,7 +175,7 @@ COMMAND = {"command": "/turngate", "api_app_id": "A1", "team_id": "T1", "user_id
 async def test_over_http_and_socket_mode(slack: Slack, two: Two) -> None:
     log = Log()
     intake = Intake(two.installations, two.directory, log.append)
-    answers = Answers(two.installations, two.directory, log.append, pressed)
+    answers = Answers(two.installations, two.directory, log.append, Presses())
     async with served(EventsServer(two.installations, intake, answers.take)) as url:
 
         async def typed(team: str, user: str, text: str) -> dict[str, str]:
