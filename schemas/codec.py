@@ -70,9 +70,21 @@ def _known() -> tuple[dict[str, Any], dict[str, bytes], dict[bytes, _Schema]]:
 
 _NEWEST, _PREFIX, _BY_FINGERPRINT = _known()
 
+
+def _around(own: str) -> list[Any]:
+    """The schemas of the fields of a `TurnAuthorized` before one, of that one, and of those after it."""
+    fields = PIECES["TurnAuthorized"]["fields"]
+    at = [field["name"] for field in fields].index(own)
+    parts, known = (fields[:at], fields[at : at + 1], fields[at + 1 :]), dict[str, Any]()
+    return [
+        fastavro.parse_schema({"type": "record", "name": f"Part{n}", "fields": part}, named_schemas=known)
+        for n, part in enumerate(parts)
+    ]
+
+
 #: The one field that is large and the same in many records, and the schemas of what stands before and after it.
 _SHARED = "destination"
-_BEFORE, _OWN, _AFTER = (piece.schema for piece in PIECES["TurnAuthorized"])
+_BEFORE, _OWN, _AFTER = _around(_SHARED)
 #: Bytes of destinations as they were read that are kept.
 _MOST_SHARED = 16_000_000
 
@@ -105,10 +117,7 @@ class Codec:
         name = type(record).__name__
         if name not in PIECES:
             return self.encode_fields(name, record.model_dump(by_alias=True))
-        out = io.BytesIO()
-        out.write(self._prefix(name))
-        self._pieces.encode(out, record, name)
-        return out.getvalue()
+        return self._prefix(name) + self._pieces.encode(record, name)
 
     def _prefix(self, name: str) -> bytes:
         if self._registry is None:
@@ -164,7 +173,8 @@ class Codec:
         room, start = (fields["tenant"], fields["agent"], fields["room"]), stream.tell()
         known = self._read.get(room)
         if known is None or not data.startswith(known[1], start):
-            audience = Audience.model_validate(fastavro.schemaless_reader(stream, _OWN, None))
+            own: Any = fastavro.schemaless_reader(stream, _OWN, None)
+            audience = Audience.model_validate(own[_SHARED])
             if self._read_bytes > _MOST_SHARED:
                 self._read.clear()
                 self._read_bytes = 0

@@ -1,82 +1,43 @@
-"""Decides which parts of records are encoded once for many: what is large, or one object in record after record.
+"""Decides how the records of a decision become Avro, which are most of what is written: field by field.
 
-A record in Avro is its fields one after the other, so its parts, each on its own, are the whole.
+A record in Avro is its fields one after the other, so what is large, or one object in record after record, is encoded
+once. Numbers, and with them lengths, are fastavro's; so is every other record.
 """
 
 from __future__ import annotations
 
 import io
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from functools import lru_cache
+from itertools import chain, repeat
+from operator import itemgetter
 from typing import Any
 
 import fastavro
 
 from turngate.schemas.avro_schema import versions, wire_schema
 from turngate.schemas.inputs import Record
-from turngate.schemas.outputs import TracedRef
-from turngate.schemas.shapes import NAMESPACE, Shape
+from turngate.schemas.shapes import NAMESPACE, Position, Shape
 
-#: By record: whom a turn was let out to, the positions applied (all but a few are those of the decision before), and
-#: what was compared (a ref that the destination may hear is traced alike in every decision).
-_PARTED: Mapping[str, tuple[str, ...]] = {
-    "TurnAuthorized": ("destination",),
-    "TurnDecided": ("as_of",),
-    "DecisionTraced": ("refs", "as_of"),
-}
+#: Gives the bytes of a value.
+Part = Callable[[Any], bytes]
+
+_NAMES = ("ContextDecided", "TurnAuthorized", "TurnDecided", "DecisionTraced")
+#: The newest schemas of the records that are encoded here.
+PIECES: Mapping[str, Any] = {name: wire_schema(versions(name)[-1]) for name in _NAMES}
+#: Shapes that are one object in record after record, and which of them are: whom a turn was let out to, and a ref that
+#: the destination may hear, which is traced alike in every decision; any other is made anew for each.
+_KEPT: Mapping[str, Callable[[Any], bool]] = {"Audience": lambda _: True, "TracedRef": lambda ref: ref.permitted}
 #: Bytes of encoded values that are kept; a destination of 500 readers takes some 10 KB, one of 50,000 a megabyte.
 _MOST_BYTES = 16_000_000
 #: What a kept value takes beside its bytes, at least.
 _BESIDE = 200
 
-
-@dataclass(frozen=True, slots=True)
-class Piece:
-    """Fields that lie together, encoded each time (`field` null), or one whose values are encoded once.
-
-    `schema` is that of a value; `several`: the field is a list of them.
-    """
-
-    field: str | None
-    schema: Any
-    several: bool = False
-
-
-def _pieces(name: str, parted: tuple[str, ...]) -> tuple[Piece, ...]:
-    schema = wire_schema(versions(name)[-1])
-    known: dict[str, Any] = {}
-    pieces: list[Piece] = []
-    together: list[Any] = []
-
-    def end() -> None:
-        if together:
-            own = {**schema, "name": f"{name}{len(pieces)}", "fields": list(together)}
-            pieces.append(Piece(None, fastavro.parse_schema(own, named_schemas=known)))
-            together.clear()
-
-    for field in schema["fields"]:
-        if field["name"] not in parted:
-            together.append(field)
-            continue
-        end()
-        several = field["type"]["type"] == "array"
-        value = field["type"]["items"] if several else field["type"]
-        parsed = fastavro.parse_schema({"namespace": NAMESPACE, **value}, named_schemas=known)
-        pieces.append(Piece(field["name"], parsed, several))
-    end()
-    return tuple(pieces)
-
-
-#: The pieces of the records that have some.
-PIECES: Mapping[str, tuple[Piece, ...]] = {name: _pieces(name, parted) for name, parted in _PARTED.items()}
-
-
-#: Fields of these that hold shapes and are encoded each time.
-_NESTED: Mapping[str, tuple[str, ...]] = {
-    "TurnAuthorized": ("action",),
-    "TurnDecided": ("reasons",),
-    "DecisionTraced": ("reasons",),
-}
+#: Null, false, and what ends an array or a map.
+_ZERO = b"\0"
+_NOTHING = None, b""
+#: What stands before a value that may be null.
+_PRESENT = b"\2"
 
 
 class Pieces:
@@ -85,51 +46,112 @@ class Pieces:
     def __init__(self) -> None:
         self._kept: dict[int, tuple[Shape, bytes]] = {}
         self._bytes = 0
+        #: The positions encoded last, each with its bytes: all but a few are those of the decision before.
+        self._positions: list[tuple[Position | None, bytes]] = []
+        self._as_of: tuple[object, bytes] = _NOTHING
+        self._records = {name: self._part(schema, {}) for name, schema in PIECES.items()}
 
-    def encode(self, out: io.BytesIO, record: Record, name: str) -> None:
-        """Write the fields of a record that has pieces: the same bytes as if it were encoded whole."""
-        fields = dict(vars(record))
-        for nested in _NESTED[name]:
-            if fields[nested]:
-                fields[nested] = _dumped(fields[nested])
-        for piece in PIECES[name]:
-            if piece.field is None:
-                fastavro.schemaless_writer(out, piece.schema, fields, disable_tuple_notation=True)
-            elif piece.several:
-                self._list(out, getattr(record, piece.field), piece.schema)
-            else:
-                out.write(self._value(getattr(record, piece.field), piece.schema))
+    def encode(self, record: Record, name: str) -> bytes:
+        """The fields of a record that has pieces: the same bytes as if fastavro encoded it."""
+        return self._records[name](record)
 
-    def _list(self, out: io.BytesIO, values: tuple[Shape, ...], schema: Any) -> None:
-        """An array: the count of its values and the values, if there are any, and a zero."""
-        if values:
-            fastavro.schemaless_writer(out, "long", len(values))
-            out.write(b"".join([self._value(value, schema) for value in values]))
-        out.write(b"\0")
+    def _part(self, schema: Any, known: dict[str, Part]) -> Part:
+        """How the values of a schema are encoded; `known` are the named ones that were met before."""
+        if isinstance(schema, str):
+            return known[schema] if schema in known else _PLAIN[schema]
+        if isinstance(schema, list):
+            _, present = schema
+            return _optional(self._part(present, known))
+        kind = schema["type"]
+        if kind == "array":
+            item = self._part(schema["items"], known)
+            return self._places(item) if item is known.get(f"{NAMESPACE}.Position") else _array(item)
+        if kind == "map":
+            return _map(self._part(schema["values"], known))
+        if kind == "enum":
+            made = _enum(schema["symbols"])
+        elif kind == "record":
+            made = _record([(f["name"], self._part(f["type"], known)) for f in schema["fields"]])
+            if schema["name"] in _KEPT:
+                made = self._once(made, _KEPT[schema["name"]])
+        else:
+            return self._part(kind, known)
+        known[f"{NAMESPACE}.{schema['name']}"] = made
+        return made
 
-    def _value(self, value: Shape, schema: Any) -> bytes:
-        known = self._kept.get(id(value))  # which stays its own, since the value is held here too
-        if known is None:
-            made = io.BytesIO()
-            fastavro.schemaless_writer(made, schema, value.model_dump(by_alias=True), disable_tuple_notation=True)
-            if isinstance(value, TracedRef) and not value.permitted:
-                return made.getvalue()  # made anew for each trace
-            known = self._keep(value, made.getvalue())
-        return known[1]
+    def _once(self, part: Part, lasts: Callable[[Any], bool]) -> Part:
+        def encoded(value: Shape) -> bytes:
+            known = self._kept.get(id(value))  # which stays its own, since the value is held here too
+            if known is not None:
+                return known[1]
+            made = part(value)
+            if lasts(value):
+                self._keep(value, made)
+            return made
 
-    def _keep(self, value: Shape, encoded: bytes) -> tuple[Shape, bytes]:
+        return encoded
+
+    def _keep(self, value: Shape, encoded: bytes) -> None:
         if self._bytes > _MOST_BYTES:
             self._kept.clear()
             self._bytes = 0
-        kept = self._kept[id(value)] = value, encoded
+        self._kept[id(value)] = value, encoded
         self._bytes += len(encoded) + _BESIDE
-        return kept
+
+    def _places(self, part: Part) -> Part:
+        whole = _array(itemgetter(1))
+
+        def encoded(values: tuple[Position, ...]) -> bytes:
+            if values is not self._as_of[0]:
+                known = zip(values, chain(self._positions, repeat(_NOTHING)), strict=False)
+                self._positions = [last if last[0] is value else (value, part(value)) for value, last in known]
+                self._as_of = values, whole(self._positions)
+            return self._as_of[1]
+
+        return encoded
 
 
-def _dumped(value: Shape | tuple[Shape, ...]) -> Any:
-    """A shape, or several, as fields."""
-    return (
-        value.model_dump(by_alias=True)
-        if isinstance(value, Shape)
-        else [one.model_dump(by_alias=True) for one in value]
-    )
+def _record(parts: list[tuple[str, Part]]) -> Part:
+    def encoded(value: Shape) -> bytes:
+        fields = vars(value)
+        return b"".join([part(fields[name]) for name, part in parts])
+
+    return encoded
+
+
+def _array(part: Part) -> Part:
+    """An array: the count of its values and the values, if there are any, and a zero."""
+    return lambda values: b"".join([_long(len(values)), *map(part, values), _ZERO]) if values else _ZERO
+
+
+def _map(part: Part) -> Part:
+    pairs = _array(lambda pair: _text(pair[0]) + part(pair[1]))
+    return lambda values: pairs(values.items())
+
+
+def _optional(part: Part) -> Part:
+    """A union of null and one other."""
+    return lambda value: _ZERO if value is None else _PRESENT + part(value)
+
+
+def _enum(symbols: list[str]) -> Part:
+    return {symbol: _long(number) for number, symbol in enumerate(symbols)}.__getitem__
+
+
+def _text(value: str) -> bytes:
+    encoded = value.encode()
+    return _long(len(encoded)) + encoded
+
+
+def _boolean(value: bool) -> bytes:
+    return b"\1" if value else _ZERO
+
+
+@lru_cache(maxsize=4_000)
+def _long(value: int) -> bytes:
+    out = io.BytesIO()
+    fastavro.schemaless_writer(out, "long", value)
+    return out.getvalue()
+
+
+_PLAIN: Mapping[str, Part] = {"string": _text, "long": _long, "boolean": _boolean}

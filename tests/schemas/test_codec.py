@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 from typing import Any
 
 import pytest
@@ -92,13 +91,22 @@ def test_lists_of_any_length_are_the_same_in_pieces(count: int) -> None:
     assert SINGLE.encode(record) == SINGLE.encode_fields("TurnDecided", record.model_dump(by_alias=True))
 
 
+@given(st.lists(st.lists(st.integers(0, 5), max_size=4), min_size=2, max_size=8))
+def test_positions_that_stay_where_they_were_are_the_same_bytes(chosen: list[list[int]]) -> None:
+    places = [Position(topic=f"topic-{n % 3}", partition=0, offset=n * 1_000) for n in range(6)]
+    codec = Codec()
+    for numbers in chosen:
+        record = decided(tuple(places[n] for n in numbers))
+        assert codec.encode(record) == codec.encode_fields("TurnDecided", record.model_dump(by_alias=True))
+
+
 def test_what_is_encoded_once_does_not_pile_up(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pieces, "_MOST_BYTES", 1_000)
     kept = Codec()._pieces
     for number in range(20):
         refs = tuple(TracedRef(ref=f"message:{number}/{n}", permitted=n % 2 == 0) for n in range(3))
         traced = DecisionTraced(tenant="acme", at=0, decision="d", policy="1", destination="e", refs=refs)
-        kept.encode(io.BytesIO(), traced, "DecisionTraced")
+        kept.encode(traced, "DecisionTraced")
         assert len(kept._kept) <= 6
         assert not any(isinstance(value, TracedRef) and not value.permitted for value, _ in kept._kept.values())
 
