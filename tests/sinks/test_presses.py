@@ -12,9 +12,9 @@ from tests.sinks.records import ALEX, KIM, ROOM
 from turngate.schemas import inputs
 from turngate.schemas.inputs import ActionApproved, ApprovalWithdrawn, Record
 from turngate.schemas.outputs import TurnDecided
-from turngate.sinks.errands import now_ms
 from turngate.sinks.presses import AGAIN_MS, MOST, SAME_MS, Presses
 from turngate.sinks.questions import APPROVE, WITHDRAW
+from turngate.streams.clock import now_ms
 
 #: When somebody pressed first, by Slack's clock, in milliseconds.
 FIRST = 1_700_000_000_000
