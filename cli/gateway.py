@@ -16,9 +16,7 @@ from turngate.cli.running import Work, feed_of, log_lines, place_of, until_stopp
 if TYPE_CHECKING:
     from turngate.gateway.guard import Limits
     from turngate.gateway.service import Gateway
-    from turngate.gateway.token_file import TokenFile
-    from turngate.gateway.token_table import PostgresTokens
-    from turngate.gateway.tokens import Tokens
+    from turngate.gateway.tokens import TokenKeeper, Tokens
     from turngate.streams.feed import Feed
 
 _PANEL = "Gateway"
@@ -89,7 +87,7 @@ def tokens_of(connection: Connection, file: Path | None) -> tuple[Tokens, list[W
     return keeper, [] if follow is None else [follow()]
 
 
-def keeper_of(connection: Connection, file: Path | None) -> TokenFile | PostgresTokens:
+def keeper_of(connection: Connection, file: Path | None) -> TokenKeeper:
     """Where tokens are kept: in the file that is named, else in the database. Raises `Impossible` where none is."""
     with extra("gateway"):
         from turngate.gateway.token_file import TokenFile

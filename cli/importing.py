@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -15,6 +14,7 @@ from turngate.cli.errors import Impossible, extra
 from turngate.cli.files import embedded
 from turngate.cli.options import Connection, connects
 from turngate.cli.progress import progress
+from turngate.cli.times import instant
 
 if TYPE_CHECKING:
     from turngate.connectors.slack_export import Export, RoomEvent, Summary
@@ -77,7 +77,7 @@ def slack_export(
             accounts=account or (),
             team=team,
             not_shared=not_shared,
-            exported_at=_time(exported_at),
+            exported_at=None if exported_at is None else instant("--exported-at", exported_at),
             keep_going=keep_going,
             on_progress=told,
         ) as events,
@@ -135,16 +135,6 @@ def _key(event: RoomEvent) -> bytes:
 
 def _bytes(codec: Codec, event: RoomEvent) -> bytes:
     return codec.encode_fields(event.record, event.fields)
-
-
-def _time(text: str | None) -> int | None:
-    if text is None:
-        return None
-    try:
-        moment = datetime.fromisoformat(text)
-    except ValueError:
-        raise Impossible(f"--exported-at {text}: write a time such as 2026-01-31T12:00:00Z") from None
-    return int((moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)).timestamp() * 1000)
 
 
 def _say(summary: Summary) -> None:

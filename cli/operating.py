@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -12,6 +11,7 @@ import typer
 from turngate.cli.commanding import AsJson, Given, Operator, Tenant, Wait, give, report
 from turngate.cli.errors import Impossible
 from turngate.cli.options import Connection, connects
+from turngate.cli.times import instant
 
 if TYPE_CHECKING:
     from turngate.streams.local_log import LocalLog
@@ -171,7 +171,11 @@ def grant(
         raise Impossible("say who may hear it: --reader and --workspace, or --public alone")
     audience: Any = "public" if public else {"readers": reader or [], "workspaces": workspace or []}
     fields: dict[str, Any] = {"tenant": tenant, "operator": operator, "op": "grant", "agent": agent, "memory": memory}
-    fields |= {"revision": revision, "audience": audience, "expires_at": None if expires is None else _time(expires)}
+    fields |= {
+        "revision": revision,
+        "audience": audience,
+        "expires_at": None if expires is None else instant("--expires", expires),
+    }
     given = give(connection, "GrantCommanded", fields, wait)
     answer = {"grant": given.command} if _changed(given, given.command, "active") else None
     report(given, as_json, answer, lambda: [f"granted; the grant is {given.command}"])
@@ -203,11 +207,3 @@ def _changed(given: Given, grant_id: str, state: str) -> bool:
 
     changes = (record for record in given.records if isinstance(record, GrantChanged))
     return any(c.grant == grant_id and c.state == state and c.tenant == given.record.tenant for c in changes)
-
-
-def _time(text: str) -> int:
-    try:
-        moment = datetime.fromisoformat(text)
-    except ValueError:
-        raise Impossible(f"--expires {text}: write a time such as 2026-01-31T12:00:00Z") from None
-    return int((moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)).timestamp() * 1000)

@@ -15,6 +15,7 @@ import typer
 
 from turngate.cli.errors import Impossible, extra
 from turngate.cli.options import Connection, connects
+from turngate.cli.times import instant
 
 if TYPE_CHECKING:
     from turngate.schemas.codec import Codec
@@ -95,13 +96,8 @@ def _place(start: str) -> tuple[int | None, int | None]:
         return None, None
     if start.isdecimal():
         return int(start), None
-    try:
-        moment = datetime.fromisoformat(start)
-    except ValueError:
-        what = "write beginning, end, an offset, or a time like 2026-01-01T00:00:00Z"
-        raise Impossible(f"--from {start}: {what}") from None
-    aware = moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
-    return None, int(aware.timestamp() * 1000)
+    what = "write beginning, end, an offset, or a time like 2026-01-01T00:00:00Z"
+    return None, instant("--from", start, what)
 
 
 class _Shown:

@@ -67,8 +67,8 @@ class Tokens(Protocol):
         """The token of this id; answered from memory. Raises `TokensUnavailable`."""
 
 
-class TokenKeeper(Protocol):
-    """Where tokens are made and revoked. Every method raises `turngate.streams.log.LogError` where that cannot be."""
+class TokenKeeper(Tokens, Protocol):
+    """Where tokens are made and revoked too. These raise `turngate.streams.log.LogError` where that cannot be."""
 
     def all(self) -> list[Token]:
         """Every token, the oldest first."""

@@ -17,7 +17,7 @@ from turngate.schemas.inputs import Record
 from turngate.schemas.outputs import TurnAuthorized, TurnDecided
 from turngate.streams.feed import Feed
 
-ALEX, BO, CY = "slack:T1/UALEX", "slack:T1/UBO", "slack:T1/UCY"
+ALEX, BO = "slack:T1/UALEX", "slack:T1/UBO"
 DIRECT, GENERAL, NOWHERE = "slack:T1/D1", "slack:T1/C1", "slack:T1/C9"
 AGENTS = {"mesh": {"accounts": ["slack:T1/UMESH"]}, "scout": {"accounts": ["slack:T1/USCOUT"]}}
 POLICY: dict[str, Any] = {

@@ -172,9 +172,6 @@ def test_outputs_carry_their_tenant_as_key_and_cloudevents_headers(harness: Harn
     assert len(seen) == sum(len(harness.outputs(topic)) for topic in OUTPUT_TOPICS) > 5
 
 
-OF_TENANTS = (("acme", "deliver"), ("bolt", "hold"))
-
-
 def test_nothing_of_a_tenant_appears_under_the_key_of_another(harness: Harness) -> None:
     """R-ROOM-11, contract section 1: not by equal ids, and not by a record under a foreign key."""
     forged = message(2500, ROOMS[0], 7, "bolt")
