@@ -13,7 +13,7 @@ from turngate.processors.sources import source
 from turngate.processors.taint import arm, of_refs
 from turngate.processors.tracing import trace_context
 from turngate.processors.turns import asked
-from turngate.schemas.canonical import digest
+from turngate.schemas.digests import content_digest
 from turngate.schemas.inputs import ContextRequested
 from turngate.schemas.outputs import Attribution, Because, ContextDecided, Permitted, Withheld
 from turngate.schemas.shapes import Code, FieldClass, Reason
@@ -22,7 +22,7 @@ from turngate.schemas.shapes import Code, FieldClass, Reason
 def context_requested(ledger: Ledger, record: ContextRequested, *, late: bool = False) -> Waiting | None:
     """Answer a context request, or let it wait for its room; a late one is answered with nothing (R-RUN-2)."""
     key = (ledger.tenant, record.request)
-    content = digest(record.model_dump(exclude={"at"}))
+    content = content_digest(record)
     known = ledger.tables.contexts.get(key)
     if known is not None:
         _again(ledger, record, known, content)

@@ -14,7 +14,7 @@ from turngate.processors.taint import BOTH, arm
 from turngate.processors.trial import Tried, best, exposure
 from turngate.processors.turns import close, put_turn, turn_of
 from turngate.processors.verdicts import authorize, decide
-from turngate.schemas.canonical import digest
+from turngate.schemas.digests import content_digest
 from turngate.schemas.inputs import DeliveryStatus, TurnDelivered, TurnDrafted
 from turngate.schemas.outputs import Because, Verdict
 from turngate.schemas.policy import Then
@@ -24,7 +24,7 @@ from turngate.schemas.shapes import Action, Code, Reason
 def turn_drafted(ledger: Ledger, draft: TurnDrafted, *, late: bool = False) -> Waiting | None:
     """Decide a draft once (R-TURN-8), or let it wait for its room or for somebody's yes."""
     known = ledger.tables.turns.get((ledger.tenant, draft.turn))
-    content = digest(draft.model_dump(exclude={"at"}))
+    content = content_digest(draft)
     if known is not None and known.content is not None:
         _again(ledger, draft, known, content)
         return None

@@ -13,7 +13,7 @@ from turngate.processors.ledger import Ledger
 from turngate.processors.permits import PERMITTED, Destination, Judged, reasons
 from turngate.processors.rows import Head
 from turngate.schemas.canonical import canonical, digest
-from turngate.schemas.digests import Ready, authorized_digest, decided_digest, trace_digest
+from turngate.schemas.digests import Ready, authorized_digest, decided_digest, part, trace_digest
 from turngate.schemas.inputs import ContextRequested, ToolReturned, TurnDrafted
 from turngate.schemas.outputs import (
     ContextDecided,
@@ -24,6 +24,7 @@ from turngate.schemas.outputs import (
     TurnDecided,
 )
 from turngate.schemas.shapes import Code, Position, Reason
+from turngate.schemas.unchecked import unchecked
 
 #: What one trace lists at most, so that none is too large for its topic, however much was compared: with the longest
 #: ids that there can be, some 14 MB.
@@ -116,7 +117,8 @@ def _emit(
     listing = None if stood is None else stood.listing
     refs, forms, unlisted = _refs(ledger, trigger)
     before = ledger.tables.heads.get(ledger.key)
-    traced = DecisionTraced(
+    traced = unchecked(
+        DecisionTraced,
         tenant=ledger.tenant,
         at=ledger.now,
         decision=decision,
@@ -149,8 +151,7 @@ def _emit(
 
 
 def _positions(as_of: tuple[Position, ...]) -> Ready:
-    listed = [{"topic": p.topic, "partition": p.partition, "offset": p.offset} for p in as_of]
-    return {"as_of": orjson.Fragment(canonical(listed))} if listed else {}
+    return {"as_of": orjson.Fragment(canonical(as_of, vars))} if as_of else {}
 
 
 def _refs(ledger: Ledger, trigger: str | None) -> tuple[tuple[TracedRef, ...], list[orjson.Fragment], int]:
@@ -169,7 +170,7 @@ def _refs(ledger: Ledger, trigger: str | None) -> tuple[tuple[TracedRef, ...], l
             traced = (
                 TracedRef(ref=ref, leaves=leaves, permitted=True) if plain else _ref(ref, leaves, judged, trigger, room)
             )
-            made = traced, orjson.Fragment(canonical(traced.model_dump(mode="json", exclude_defaults=True)))
+            made = traced, part(traced)
             if plain:
                 known[ref, leaves] = made
         refs.append(made[0])
@@ -202,7 +203,8 @@ def _ref(ref: str, leaves: tuple[str, ...], judged: Judged, trigger: str | None,
             room.outcomes -= 1
             codes = tuple(code.value for code in outcome.codes)
             others.append(
-                TracedOutcome(
+                unchecked(
+                    TracedOutcome,
                     leaves=outcome.leaves,
                     codes=codes,
                     own_words=outcome.own_words,
@@ -217,7 +219,7 @@ def _ref(ref: str, leaves: tuple[str, ...], judged: Judged, trigger: str | None,
         ref=ref,
         leaves=rest,
         permitted=not judged.codes,
-        reasons=tuple(Reason(code=reason.code) for reason in reasons(ref, judged, trigger)),
+        reasons=tuple(unchecked(Reason, code=reason.code) for reason in reasons(ref, judged, trigger)),
         others=tuple(others),
         unlisted=len(leaves) - len(rest) - sum(len(other.leaves) for other in others),
     )

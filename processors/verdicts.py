@@ -11,7 +11,8 @@ from turngate.processors.trial import Tried
 from turngate.schemas.canonical import digest
 from turngate.schemas.inputs import TurnDrafted
 from turngate.schemas.outputs import TurnAuthorized, TurnDecided, Verdict
-from turngate.schemas.shapes import Action, Audience, Reason, Scope
+from turngate.schemas.shapes import LATEST, Action, Audience, Reason, Scope
+from turngate.schemas.unchecked import unchecked
 
 
 def decide(
@@ -43,9 +44,16 @@ def authorize(
     rendering: int | None = None,
     against: list[Reason] | None = None,
 ) -> None:
-    """Emit `TurnDecided`, `TurnAuthorized` (exactly these bytes, to no more than these readers), and their trace."""
+    """Emit `TurnDecided`, `TurnAuthorized` (exactly these bytes, to no more than these readers), and their trace.
+
+    Of the three the first is validated; the others hold what it holds, what came in, and digests. Raises `ValueError`
+    for an end that no record can name.
+    """
     decided = _decided(ledger, draft, verdict, against or [], tried.refs, leaves=tried.leaves, rendering=rendering)
-    authorized = TurnAuthorized(
+    if valid_until is not None and valid_until > LATEST:
+        raise ValueError("it would be valid beyond the year 9999")
+    authorized = unchecked(
+        TurnAuthorized,
         tenant=ledger.tenant,
         at=ledger.now,
         turn=draft.turn,
@@ -100,7 +108,7 @@ def _decided(
         reasons=tuple({(r.code, r.ref): r for r in against}.values()),
         fingerprint=fingerprint,
         provenance=provenance,
-        leaves_digest=digest(list(leaves)),
+        leaves_digest=digest(leaves),
         as_of=ledger.as_of(),
         policy=ledger.policy(draft.room).label,
         decision=digest({"turn": draft.turn, "content": content}),

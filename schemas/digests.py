@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 from typing import Any
 
-from pydantic_core import PydanticUndefined
+import orjson
 
 from turngate.schemas.canonical import canonical, digest
 from turngate.schemas.inputs import Record
@@ -37,6 +37,18 @@ def audience_digest(audience: Audience) -> str:
     )
 
 
+def content_digest(record: Record) -> str:
+    """What tells one content under an id from another (R-TURN-8): SHA-256 of all fields of a record but `at`."""
+    content = dict(vars(record))
+    del content["at"]
+    return hashlib.sha256(canonical(content, vars)).hexdigest()
+
+
+def part(shape: Shape) -> orjson.Fragment:
+    """The form of a shape inside a record, for `Ready`."""
+    return orjson.Fragment(canonical(shape, _form))
+
+
 def trace_digest(trace: DecisionTraced, ready: Ready = _NOTHING) -> str:
     """What the tenant's next trace names as `previous`: SHA-256 of the form of this one."""
     return _digest(trace, ready)
@@ -60,7 +72,8 @@ def _digest(record: Record, ready: Ready, without: tuple[str, ...] = ()) -> str:
     form = _form(record)
     for name in without:
         form.pop(name, None)
-    return hashlib.sha256(canonical(form | ready, _form)).hexdigest()
+    form.update(ready)
+    return hashlib.sha256(canonical(form, _form)).hexdigest()
 
 
 def _form(shape: Any) -> dict[str, Any]:
@@ -69,18 +82,22 @@ def _form(shape: Any) -> dict[str, Any]:
     defaults = _DEFAULTS.get(kind)
     if defaults is None:
         defaults = _DEFAULTS[kind] = _defaults(kind)
-    return {name: value for name, value in vars(shape).items() if value != defaults[name]}
+    return {
+        name: value
+        for name, value in vars(shape).items()
+        if name not in defaults or (value is not (default := defaults[name]) and value != default)
+    }
 
 
 def _defaults(kind: type[Any]) -> dict[str, Any]:
-    """What each field of a record or shape is by default; of one that must be there, what equals nothing.
+    """What the fields of a record or shape that need not be there are by default.
 
     Raises `TypeError` for what is neither.
     """
     if not issubclass(kind, Shape):
         raise TypeError(f"{kind.__name__} is no part of a record")
     assert all(field.alias is None for field in kind.model_fields.values()), "a form names fields as the contract does"
-    return {name: PydanticUndefined if f.is_required() else f.get_default() for name, f in kind.model_fields.items()}
+    return {name: field.get_default() for name, field in kind.model_fields.items() if not field.is_required()}
 
 
 _DEFAULTS: dict[type[Any], dict[str, Any]] = {}

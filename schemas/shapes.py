@@ -10,9 +10,10 @@ from pydantic import BaseModel, ConfigDict, Field, ModelWrapValidatorHandler, St
 #: One Avro namespace and version for every record (contract section 7).
 NAMESPACE = "turngate.v1"
 
-#: Milliseconds since the epoch, UTC; `timestamp-millis` in Avro. The upper bound is the year 9999, so that adding a
-#: duration of a policy to it can never leave the range of an Avro long.
-Millis = Annotated[int, Field(ge=-(2**47), le=253_402_300_799_999, json_schema_extra={"avro": "timestamp-millis"})]
+#: The end of the year 9999, so that adding a duration of a policy to a time never leaves the range of an Avro long.
+LATEST = 253_402_300_799_999
+#: Milliseconds since the epoch, UTC; `timestamp-millis` in Avro.
+Millis = Annotated[int, Field(ge=-(2**47), le=LATEST, json_schema_extra={"avro": "timestamp-millis"})]
 #: `[a-z][a-z0-9-]{0,62}` (contract section 1); the number of a partition for records of a partition itself.
 Tenant = Annotated[str, StringConstraints(pattern=r"^([a-z][a-z0-9-]{0,62}|[0-9]{1,9})$")]
 #: `<connector>:<workspace>`.

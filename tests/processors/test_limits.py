@@ -7,6 +7,7 @@ import pytest
 from tests.processors.feed import ALEX, C1, KIM, Feed, codes, ready, ref, verdicts
 from turngate.schemas.inputs import Record
 from turngate.schemas.outputs import ContextDecided, EvidenceRecorded, RefreshRequested
+from turngate.schemas.shapes import LATEST
 
 
 def started() -> Feed:
@@ -107,3 +108,14 @@ def test_what_is_due_together_is_done_in_order_of_arrival() -> None:  # R-TIME-4
     feed.draft(C1, "t1", exposed=("tool:c",))
     feed.draft(C1, "t2", deadline=feed.now + 3_000, exposed=("tool:c",))  # due earlier
     assert [turn for turn, _ in verdicts(feed.tick(60_000))] == ["t1", "t2"]
+
+
+@pytest.mark.parametrize(("over", "verdict"), [(0, "deliver"), (1, "drop")])
+def test_nothing_is_valid_beyond_the_last_time_that_a_record_can_name(over: int, verdict: str) -> None:  # R-RUN-6
+    feed = Feed(now=LATEST - 63_000)
+    feed.policy()
+    feed.tool(C1, "c")
+    feed.listing(C1, [ALEX], started_at=LATEST - 60_000 + over)
+    out = feed.draft(C1, "t1", after=2_000, exposed=("tool:c",))
+    assert verdicts(out) == [("t1", verdict)]
+    assert codes(out) == (set() if verdict == "deliver" else {"decision_error"})

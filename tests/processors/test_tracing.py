@@ -37,7 +37,9 @@ def test_every_decision_is_a_link_of_its_tenants_chain() -> None:
     @given(steps())
     def check(chosen: list[Step]) -> None:
         # As whoever reads a topic has them: what a digest covers is what crosses it.
-        out = [CODEC.decode(CODEC.encode(r)) for r in chain(*Player().play(sent(chosen)))]
+        made = list(chain(*Player().play(sent(chosen))))
+        out = [CODEC.decode(CODEC.encode(r)) for r in made]
+        assert list(map(repr, out)) == list(map(repr, made))  # all that is made unchecked is valid, and as it reads
         links = traces(out)
         assert [link.number for link in links] == list(range(1, len(links) + 1))
         assert [link.previous for link in links] == [None, *(trace_digest(link) for link in links[:-1])]

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.schemas.strategies import BY_RECORD
-from turngate.schemas.digests import audience_digest, authorized_digest, decided_digest, trace_digest
+from turngate.schemas.digests import audience_digest, authorized_digest, content_digest, decided_digest, trace_digest
 from turngate.schemas.outputs import ContextDecided, DecisionTraced, TurnAuthorized, TurnDecided
 from turngate.schemas.shapes import Audience
 
@@ -46,6 +46,14 @@ def test_of_what_is_let_out_neither_text_nor_action_is_digested_and_whoever_hear
     heard = worked_out(record.destination.model_dump(mode="json"))
     assert audience_digest(record.destination) == heard
     assert authorized_digest(record) == authorized_digest(record, heard) == worked_out(rest | {"destination": heard})
+
+
+@pytest.mark.parametrize("name", ["ContextRequested", "ToolReturned", "TurnDrafted"])
+@given(data=st.data())
+def test_a_contents_digest_is_of_all_fields_but_when_it_was_sent(name: str, data: st.DataObject) -> None:  # R-TURN-8
+    record = data.draw(BY_RECORD[name])
+    assert content_digest(record) == worked_out(record.model_dump(mode="json", exclude={"at"}))
+    assert content_digest(record.model_copy(update={"at": record.at + 1})) == content_digest(record)
 
 
 def test_a_field_that_came_later_changes_no_digest_of_what_was_before() -> None:
