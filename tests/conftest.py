@@ -16,14 +16,13 @@ from hypothesis import HealthCheck, settings
 
 from tests.broker import Broker
 from tests.jvm import Unavailable, required
+from tests.others import BENCHMARKS, SLACK_EXPORT
 from tests.registry import Registry
 
-_SHARED = Path(__file__).parents[2] / "shared"
-#: Tests on data that is not the project's are collected only where the data lies beside it.
 _ON_DATA = {
-    "connectors/slack_export/test_real_export.py": _SHARED / "data" / "slack-export",
-    "demo/test_real_export.py": _SHARED / "data" / "slack-export",
-    "test_benchmark_cases.py": _SHARED / "benchmarks",
+    "connectors/slack_export/test_real_export.py": SLACK_EXPORT,
+    "demo/test_real_export.py": SLACK_EXPORT,
+    "test_benchmark_cases.py": BENCHMARKS,
 }
 collect_ignore = [test for test, data in _ON_DATA.items() if not data.is_dir()]
 

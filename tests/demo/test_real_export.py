@@ -5,20 +5,18 @@ from __future__ import annotations
 import io
 import time
 from collections import Counter
-from pathlib import Path
 
 from rich.console import Console
 
+from tests.others import SLACK_EXPORT
 from turngate.demo.run import play
 from turngate.schemas.outputs import Verdict
-
-REAL = Path(__file__).parents[3] / "shared" / "data" / "slack-export"
 
 
 def test_every_message_of_a_real_workspace_is_decided_in_half_a_minute() -> None:
     out = io.StringIO()
     began = time.monotonic()
-    tally = play(Console(file=out, width=160), REAL)
+    tally = play(Console(file=out, width=160), SLACK_EXPORT)
     assert time.monotonic() - began < 30
     turns = [t.turn.turn for t in tally.taken]
     assert {str(n) for n in range(1, 1383)} <= set(turns)

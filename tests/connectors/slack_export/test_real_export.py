@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from pathlib import Path
 
+from tests.others import SLACK_EXPORT
 from turngate.connectors.slack_export import read_export
-
-REAL = Path(__file__).parents[4] / "shared" / "data" / "slack-export"
 
 
 def test_everything_in_it_is_told() -> None:
-    with read_export(REAL, tenant="acme", agent="mesh") as export:
+    with read_export(SLACK_EXPORT, tenant="acme", agent="mesh") as export:
         told = Counter(e.record for e in export)
     s = export.summary
     assert (s.rooms, s.accounts, s.messages, s.joins, s.leaves) == (16, 71, 1382, 320, 3)
@@ -21,12 +19,12 @@ def test_everything_in_it_is_told() -> None:
 
 
 def test_it_does_not_say_whether_channels_are_shared_so_no_listing_is_complete() -> None:
-    with read_export(REAL, tenant="acme", agent="mesh") as export:
+    with read_export(SLACK_EXPORT, tenant="acme", agent="mesh") as export:
         assert {e.fields["info"]["visibility"] for e in export if e.record == "MembershipPage"} == {None}
     assert export.summary.established == 0
 
 
 def test_with_the_operators_declaration_every_channel_is_its_workspaces() -> None:
-    with read_export(REAL, tenant="acme", agent="mesh", not_shared=True) as export:
+    with read_export(SLACK_EXPORT, tenant="acme", agent="mesh", not_shared=True) as export:
         assert {e.fields["info"]["visibility"] for e in export if e.record == "MembershipPage"} == {"workspace"}
     assert export.summary.established == 16
