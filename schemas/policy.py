@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from decimal import Decimal
 from enum import StrEnum
@@ -16,6 +17,10 @@ _UNITS = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000, "y":
 _DURATION = re.compile(r"([0-9]{1,9})(ms|s|m|h|d|y)")
 #: A document beyond this is refused: it is read in the fold, and a policy is a page or two.
 MAX_CHARACTERS = 500_000
+#: Digits of the longest number. Beyond some thousands Python reads one only where its environment allows it (R-RUN-1).
+MAX_DIGITS = 100
+#: A character beyond U+FFFF as JSON escapes it, by two surrogates, which YAML refuses; and what may stand before it.
+_PAIR = re.compile(r"(?<!\\)((?:\\\\)*)(\\ud[89ab][0-9a-f]{2}\\ud[c-f][0-9a-f]{2})", re.IGNORECASE)
 
 
 class PolicyInvalid(ValueError):
@@ -220,6 +225,8 @@ class Policy(Part):
     retention: Retention = Retention()
 
 
+#: What YAML reads as true or false.
+_SWITCHES = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}
 #: Pydantic's messages in the document's own words.
 _WORDS = {
     "missing": "is required",
@@ -260,7 +267,7 @@ def _loaded(text: str) -> tuple[Any, dict[str, Any]]:
     if len(text) > MAX_CHARACTERS:
         raise PolicyInvalid(f"line 1: the document has more than {MAX_CHARACTERS} characters")
     try:
-        node = yaml.compose(text, Loader=yaml.CSafeLoader)
+        node = yaml.compose(_with_whole_characters(text), Loader=yaml.CSafeLoader)
         data = _construct(node, "", set())
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
@@ -272,6 +279,17 @@ def _loaded(text: str) -> tuple[Any, dict[str, Any]]:
     if not isinstance(data, dict):
         raise PolicyInvalid("line 1: the document must be a mapping")
     return node, data
+
+
+def _with_whole_characters(text: str) -> str:
+    """A JSON document with each pair of surrogates as the character that they mean; any other as it is."""
+    if _PAIR.search(text) is None:
+        return text
+    try:
+        json.loads(text)
+    except (ValueError, RecursionError):
+        return text
+    return _PAIR.sub(lambda pair: pair[1] + json.loads(f'"{pair[2]}"'), text)
 
 
 def _say(error: Any) -> str:
@@ -287,14 +305,14 @@ def _say(error: Any) -> str:
 def _construct(node: Any, where: str, seen: set[int]) -> Any:
     """Plain data of a YAML node: no aliases (they multiply), no duplicate keys, no odd tags."""
     if id(node) in seen:
-        raise PolicyInvalid(f"line {node.start_mark.line + 1}: {where or 'document'}: aliases are not allowed")
+        raise PolicyInvalid(f"line {node.start_mark.line + 1}: {_place(where)}: aliases are not allowed")
     seen.add(id(node))
     if isinstance(node, yaml.MappingNode):
         out: dict[str, Any] = {}
         for key_node, value_node in node.value:
             key = key_node.value
             if not isinstance(key_node, yaml.ScalarNode):  # YAML allows any node as a key
-                raise PolicyInvalid(f"line {key_node.start_mark.line + 1}: {where or 'document'}: a key must be text")
+                raise PolicyInvalid(f"line {key_node.start_mark.line + 1}: {_place(where)}: a key must be text")
             if key in out:
                 raise PolicyInvalid(f"line {key_node.start_mark.line + 1}: {where}{key}: is there twice")
             out[key] = _construct(value_node, f"{where}{key}.", seen)
@@ -303,19 +321,26 @@ def _construct(node: Any, where: str, seen: set[int]) -> Any:
         return [_construct(item, f"{where}{i}.", seen) for i, item in enumerate(node.value)]
     if node is None:
         return None
+    if len(node.value) > MAX_DIGITS and node.tag.endswith((":int", ":float")):
+        raise PolicyInvalid(f"line {node.start_mark.line + 1}: {_place(where)}: has more than {MAX_DIGITS} digits")
     return _scalar(node)
 
 
+def _place(where: str) -> str:
+    return where.removesuffix(".") or "document"
+
+
 def _scalar(node: Any) -> Any:
-    tag = node.tag.rsplit(":", 1)[-1]
-    if tag == "null":
+    """What a scalar says; one whose tag says what its text does not is text."""
+    tag, value = node.tag.rsplit(":", 1)[-1], node.value.lower()
+    if tag == "null" and value in ("", "~", "null"):
         return None
-    if tag == "bool":
-        return node.value.lower() in ("true", "yes", "on")
-    if tag in ("int", "float") and re.fullmatch(r"[+-]?\d+", node.value):
-        return int(node.value)
-    if tag == "float" and re.fullmatch(r"[+-]?\d*\.\d+", node.value):
-        return Decimal(node.value)
+    if tag == "bool" and value in _SWITCHES:
+        return _SWITCHES[value]
+    if tag in ("int", "float") and re.fullmatch(r"[+-]?[0-9]+", value):
+        return int(value)
+    if tag == "float" and re.fullmatch(r"[+-]?[0-9]*\.[0-9]+", value):
+        return Decimal(value)
     return node.value
 
 

@@ -125,8 +125,8 @@ WRONG = [
     ("version: 1\nstale:\n  hold: 5s\n  hold: 5s", "line 4: stale.hold: is there twice"),
     ('{"version": 1,\n "version": 2}', "line 2: version: is there twice"),
     ("version: 1\n? [a, b]\n: c", "line 2: document: a key must be text"),
-    ("version: 1\nagents:\n  ? {a: b}\n  : {}", "line 3: agents.: a key must be text"),
-    ("version: 1\nstale: &s {hold: 5s}\nfreshness: *s", "line 2: freshness.: aliases are not allowed"),
+    ("version: 1\nagents:\n  ? {a: b}\n  : {}", "line 3: agents: a key must be text"),
+    ("version: 1\nstale: &s {hold: 5s}\nfreshness: *s", "line 2: freshness: aliases are not allowed"),
     (
         "version: 1\nagents:\n  mesh: {accounts: ['not a reader']}",
         "line 3: agents.mesh.accounts.0: string should match",
@@ -166,6 +166,11 @@ WRONG = [
     ("version: 1\nskills: {p: {operation: a, unique: id}}", "line 2: skills.p.unique: string should match"),
     ("version: 1\nskills: {p: {operation: a, approval: maybe}}", "line 2: skills.p.approval: must be required"),
     ("version: 1\ninterlock:\n  ask_ttl: 15m\n  mode: deny", "line 4: interlock.mode: must be refuse, ask or allow"),
+    # tags that say what the text does not
+    ("version: 1\nsensitivity: {enabled: !!bool maybe}", "line 2: sensitivity.enabled: must be true or false"),
+    ("version: !!int ٣", "line 1: version: must be a whole number"),
+    ("version: 1\ninterlock: {leak_guard: !!null never}", "line 2: interlock.leak_guard: must be true or false"),
+    ("version: !!python/name:os.system 1", "line 1: version: must be a whole number"),
     ("version: 1\nretention: {log: forever}", "line 2: retention.log: must be a duration such as 1500ms"),
 ]
 
@@ -173,6 +178,54 @@ WRONG = [
 @pytest.mark.parametrize(("text", "said"), WRONG, ids=[said for _, said in WRONG])
 def test_what_is_wrong_is_said_with_its_line_and_field(text: str, said: str) -> None:
     assert refusal(text).startswith(said)
+
+
+@pytest.mark.parametrize("digits", [101, 4_300, 4_301, 400_000])
+@pytest.mark.parametrize(
+    ("document", "place"),
+    [
+        ('{{"version":\n {}}}', "version"),
+        ("version: 1\nevidence: {{max_leaves: {}}}", "evidence.max_leaves"),
+        (
+            "version: 1\nskills: {{p: {{operation: a, params: {{n: {{type: int, max: 0.{}}}}}}}}}",
+            "skills.p.params.n.max",
+        ),
+    ],
+)
+def test_a_number_of_any_length_is_read_or_refused_wherever_it_runs(document: str, place: str, digits: int) -> None:
+    said = refusal(document.format("9" * digits))  # of more than 4,300 digits Python's environment decides
+    assert said == f"line 2: {place}: has more than 100 digits"
+
+
+def test_a_number_of_many_digits_is_exact() -> None:
+    policy = parse_policy("version: 1\nskills: {p: {operation: a, params: {n: {type: int, max: " + "9" * 100 + "}}}}")
+    assert policy.skills["p"].params["n"].max == Decimal("9" * 100)
+
+
+@given(st.text(st.characters(exclude_categories=["Cs", "Cc", "Cn", "Co"])), st.sampled_from([None, 1, "\t"]))
+def test_a_text_is_the_same_however_json_writes_it(notice: str, indent: int | str | None) -> None:  # contract section 5
+    for ascii_only in (True, False):
+        document = json.dumps({"version": 1, "notice": notice}, ensure_ascii=ascii_only, indent=indent)
+        assert parse_policy(document).notice == notice
+
+
+@pytest.mark.parametrize(
+    ("written", "meant"),
+    [
+        (r"\ud83d\ude00", "😀"),
+        (r"\uD83D\uDE00!", "😀!"),
+        (r"\\ud83d\\ude00", r"\ud83d\ude00"),  # a backslash and letters
+        (r"\\\ud83d\ude00", "\\😀"),
+    ],
+)
+def test_a_character_that_json_escapes_as_two(written: str, meant: str) -> None:
+    assert parse_policy(f'{{"version": 1, "notice": "{written}"}}').notice == meant
+
+
+def test_half_a_character_is_refused_and_yaml_keeps_its_own_escapes() -> None:
+    for half in (r"\ud83d", r"\ude00", r"\ude00\ud83d", r"\ud83d\u0041"):
+        assert refusal(f'{{"version": 1,\n "notice": "{half}"}}').startswith("line 2: ")
+    assert parse_policy(r"{version: 1, notice: '\ud83d\ude00'}").notice == r"\ud83d\ude00"
 
 
 def test_a_document_that_is_too_large_or_too_deep_is_refused() -> None:
