@@ -66,7 +66,7 @@ def answer(ledger: Ledger, record: ContextRequested, to: Destination | None) -> 
         withhold(ledger, record, Code.AGENT_UNKNOWN)
         return
     hearer = ledger.hearer = to or nowhere(ledger, record.agent, record.room)
-    ledger.found = {}  # a decision changes no source
+    ledger.nothing_changes(hearer.agent)
     permitted: list[Permitted] = []
     withheld: list[Withheld] = []
     for ref in dict.fromkeys(record.candidates):

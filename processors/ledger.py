@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 from turngate.processors.audience import KEYED_UNKNOWN, Keyed, Sets
 from turngate.processors.keys import Keys
 from turngate.processors.policy import Effective, effective
-from turngate.processors.recent import Recent
-from turngate.processors.rows import LeafRow, Policies, Room, RoomLog, Started
+from turngate.processors.recent import Recent, RecentBy
+from turngate.processors.rows import Evidence, LeafRow, Policies, Room, RoomLog, Started
 from turngate.processors.tables import Tables
 from turngate.schemas.canonical import canonical, digest
 from turngate.schemas.inputs import Record
@@ -23,8 +23,8 @@ AsOf = tuple[Position, ...]
 #: making some is of no use either.
 LEAF_BYTES = 16
 _LEAF_FIELDS = tuple(field.name for field in fields(LeafRow))
-#: A leaf's id, and a destination's: agent, room, audience's key, whether its own words may be said.
-CodesKey = tuple[str, tuple[str, str, str, bool]]
+#: What the codes against a leaf depend on besides it: agent, room, audience's key, whether its own words may be said.
+Asker = tuple[str, str, str, bool]
 #: Stands for a row of policies that was not looked up yet; None is that there is none.
 _NOT_READ = object()
 
@@ -45,13 +45,16 @@ class Caches:
     policies: dict[str, Policy] = field(default_factory=dict)
     effective: Recent[tuple[int, int, str], Effective] = field(default_factory=lambda: Recent(100))
     leaves: Recent[LeafRow, str] = field(default_factory=lambda: Recent(10_000))
-    bits: Recent[tuple[str, str], Any] = field(default_factory=lambda: Recent(20_000))
+    #: What leaves arm, by room.
+    arms: RecentBy[str, str, int] = field(default_factory=lambda: RecentBy(20_000))
+    sources: Recent[str, tuple[Evidence, Any]] = field(default_factory=lambda: Recent(2_000))
     via: Recent[tuple[str, str], str] = field(default_factory=lambda: Recent(50_000))
     shapes: Recent[str, Leaf] = field(default_factory=lambda: Recent(2_000))
     traced: Recent[tuple[str, tuple[str, ...]], tuple[Any, Any]] = field(default_factory=lambda: Recent(5_000))
     listed: Recent[tuple[str, str], tuple[Any, Any, Any]] = field(default_factory=lambda: Recent(2_000))
     bounds: Recent[tuple[str, str], tuple[Any, Any, Any, Any]] = field(default_factory=lambda: Recent(2_000))
-    codes: Recent[CodesKey, Against] = field(default_factory=lambda: Recent(100_000))
+    standings: Recent[tuple[str, str], tuple[Any, Any, Any, Any, Any]] = field(default_factory=lambda: Recent(2_000))
+    codes: RecentBy[Asker, str, Against] = field(default_factory=lambda: RecentBy(100_000))
     remembered: dict[str, Any] = field(default_factory=dict)
 
 
@@ -81,8 +84,9 @@ class Ledger:
         self.out: list[Record] = []
         #: What was worked out of a turn while this one record is applied, in which its sources do not change.
         self.exposure: dict[str, Any] = {}
-        #: The same of refs: what was found of each, by ref and agent. None while sources may change.
-        self.found: dict[tuple[str, str], Any] | None = None
+        #: The same of refs: what one agent has of each. None while sources may change.
+        self.found: dict[str, Any] | None = None
+        self.found_by = ""
         #: What a decision's trace is made of: the room as it was last looked up, who was to hear, and of each ref that
         #: was compared its leaves and what it came to.
         self.stood: Any = None
@@ -181,6 +185,11 @@ class Ledger:
             self.tables.room_logs.put((self.tenant, room), replace(log, agents=(*log.agents, agent)))
         return made
 
+    def nothing_changes(self, agent: str) -> None:
+        """No source changes any more while this record is applied; what the agent has of each is asked once."""
+        if self.found is None:
+            self.found, self.found_by = {}, agent
+
     # Leaves
 
     def audience(self, key: str) -> Audience:
@@ -219,8 +228,10 @@ class Ledger:
 
     def forget_leaves(self) -> None:
         """Leaves were removed: what was worked out of them goes, lest it be taken for what another of their name is."""
-        for known in (self.caches.via, self.caches.shapes, self.caches.codes, self.caches.bits):
-            known.clear()
+        self.caches.via.clear()
+        self.caches.shapes.clear()
+        self.caches.codes.clear()
+        self.caches.arms.clear()
 
     def seen_via(self, key: str, revision: str, *, keep: bool) -> str:
         """The leaf as it was seen through a revision (R-EVI-6), which is remembered only where it is to be kept."""

@@ -28,7 +28,7 @@ def written(ledger: Ledger, record: MemoryWrite, *, operators_topic: bool) -> Wa
     if key in ledger.tables.writes:
         return None
     ledger.active(record.room)
-    ledger.found = {}  # what a write is made of does not change before it is taken up
+    ledger.nothing_changes(record.agent)  # what a write is made of does not change before it is taken up
     against = _against(ledger, record, operators_topic=operators_topic)
     if [r.code for r in against] != [Code.NOT_OPERATOR]:  # R-EVI-10: that id stays free
         ledger.tables.writes.put(key, Flag(ledger.now))
@@ -79,7 +79,7 @@ def _after_waiting(ledger: Ledger, write: MemoryWrite, label: Label | None) -> s
 
     Who may read what it is made of was asked when it came.
     """
-    ledger.found = {}
+    ledger.nothing_changes(write.agent)
     code = _first_code(ledger, write, operators_topic=write.by is WriteBy.OPERATOR)
     against = _made_of_erased(ledger, write) if code is None else [Reason(code=code)]
     if against:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from turngate.processors.audience import KEYED_UNKNOWN, UNKNOWN
 from turngate.processors.bounds import Standing, standing
 from turngate.processors.identity import continuity, expiry, lapsed
-from turngate.processors.ledger import Against, Ledger
+from turngate.processors.ledger import Against, Asker, Ledger
 from turngate.processors.rows import Grant, LeafRow
 from turngate.processors.sources import NOTHING_EXEMPT, Exempt, Source, absent, source
 from turngate.schemas.outputs import GrantState
@@ -100,25 +101,35 @@ def judge(ledger: Ledger, ref: str, to: Destination, exempt: Exempt = NOTHING_EX
 
     What was compared, and what came of it, is kept for the trace.
     """
-    found = source(ledger, ref, to.agent, exempt)
-    if found is None:
-        nothing = Judged((absent(ledger, ref, to.agent),))
-        ledger.compared[ref] = (), nothing
-        return nothing
-    judged: Judged | None = None
-    if not (found.codes or found.restrictions or found.over) and found.leaves:
-        known, asker = ledger.caches.codes, _asker(to)
-        for key in found.leaves:
-            if known.get((key, asker)) is not _NOTHING:
-                break
+    return judge_all(ledger, [(ref, source(ledger, ref, to.agent, exempt))], to)[0]
+
+
+def judge_all(ledger: Ledger, refs: Iterable[tuple[str, Source | None]], to: Destination) -> list[Judged]:
+    """The same of each of several refs, for what the agent has of it."""
+    asker = to.agent, to.room, to.key, to.own_words
+    known = ledger.caches.codes.of(asker)  # a leaf and an audience never change
+    judged: list[Judged] = []
+    for ref, found in refs:
+        if found is None:
+            leaves: tuple[str, ...] = ()
+            one = Judged((absent(ledger, ref, to.agent),))
         else:
-            judged = PERMITTED
-    judged = judged or _judge(ledger, found, to)
-    ledger.compared[ref] = found.leaves, judged
+            leaves = found.leaves
+            one = PERMITTED if found.plain and _nothing(known, leaves) else _judge(ledger, found, to, known, asker)
+        ledger.compared[ref] = leaves, one
+        judged.append(one)
     return judged
 
 
-def _judge(ledger: Ledger, found: Source, to: Destination) -> Judged:
+def _nothing(known: dict[str, Against], leaves: tuple[str, ...]) -> bool:
+    """Whether it is known of all leaves that nothing is against them."""
+    for key in leaves:  # noqa: SIM110 - half the time
+        if known.get(key) is not _NOTHING:
+            return False
+    return True
+
+
+def _judge(ledger: Ledger, found: Source, to: Destination, known: dict[str, Against], asker: Asker) -> Judged:
     codes: dict[Code, None] = dict.fromkeys(found.codes)
     if any(room != to.room for room in found.restrictions):
         codes[Code.RESTRICTED_TO_CONVERSATION] = None
@@ -129,11 +140,10 @@ def _judge(ledger: Ledger, found: Source, to: Destination) -> Judged:
     own_words = False
     help_of: dict[_Asked, Help] = {}
     alike: dict[tuple[Against, _Asked | None], list[str]] = {}
-    known, asker = ledger.caches.codes, _asker(to)  # a leaf and an audience never change
     for key in found.leaves:
-        against = known.get((key, asker))
+        against = known.get(key)
         if against is None:
-            against = known[key, asker] = leaf_codes(ledger, key, to)
+            against = ledger.caches.codes.keep(asker, key, leaf_codes(ledger, key, to))
         if against is _NOTHING:
             continue
         own_words = own_words or against.own_words
@@ -164,11 +174,6 @@ def _outcome(leaves: tuple[str, ...], against: Against, help: Help | None) -> Ou
         return Outcome(leaves, codes, own_words)
     instead = (help.against if code is Code.AUDIENCE_NOT_SUBSET else code for code in codes)
     return Outcome(leaves, tuple(code for code in instead if code is not None), own_words, help.grant, help.proofs)
-
-
-def _asker(to: Destination) -> tuple[str, str, str, bool]:
-    """What the codes against a leaf depend on besides it."""
-    return to.agent, to.room, to.key, to.own_words
 
 
 def leaf_codes(ledger: Ledger, key: str, to: Destination) -> Against:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from itertools import islice
-from typing import TypeVar
+from typing import Generic, TypeVar
 
+G = TypeVar("G")
 K = TypeVar("K")
 V = TypeVar("V")
 
@@ -21,3 +22,39 @@ class Recent(dict[K, V]):
             for old in list(islice(self, self._most // 2)):
                 self.pop(old)
         super().__setitem__(key, value)
+
+
+class RecentBy(Generic[G, K, V]):
+    """As `Recent`, by two keys: whoever asks of many under the same first one makes and compares that once."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._groups: dict[G, dict[K, V]] = {}
+        self._kept = 0
+
+    def of(self, group: G) -> dict[K, V]:
+        """What is remembered under a first key; it is written by `keep` alone."""
+        found = self._groups.get(group)
+        if found is None:
+            self._one_more()
+            found = self._groups[group] = {}
+        return found
+
+    def keep(self, group: G, key: K, value: V) -> V:
+        """Remember a value, which is given back."""
+        self._one_more()
+        self.of(group)[key] = value
+        return value
+
+    def clear(self) -> None:
+        """Forget everything."""
+        self._groups.clear()
+        self._kept = 0
+
+    def _one_more(self) -> None:
+        """Of too many values and first keys, the older half of the keys goes."""
+        if self._kept >= self._most:
+            for old in list(islice(self._groups, (len(self._groups) + 1) // 2)):
+                del self._groups[old]
+            self._kept = sum(1 + len(group) for group in self._groups.values())
+        self._kept += 1

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import NamedTuple
 
 from turngate.processors.evidence import evidence_of
 from turngate.processors.ledger import Ledger
@@ -27,29 +26,48 @@ NOTHING_EXEMPT = Exempt()
 _DELETED = (Code.SOURCE_DELETED,)
 
 
-class Source(NamedTuple):
+class Source:
     """A ref as one agent has it: its leaves, the codes against it whoever hears it, and its further restrictions.
 
-    `revision` is set where the ref exposes one as such, so that a grant on it applies (R-GRT-7).
+    `revision` is set where the ref exposes one as such, so that a grant on it applies (R-GRT-7). `plain`: it is for its
+    leaves alone to say who may hear it.
     """
 
-    leaves: tuple[str, ...]
-    codes: tuple[Code, ...] = ()
-    over: bool = False
-    restrictions: tuple[str, ...] = ()
-    values: tuple[Value, ...] = ()
-    revision: str | None = None
+    __slots__ = ("codes", "leaves", "over", "plain", "restrictions", "revision", "values")
+
+    def __init__(
+        self,
+        leaves: tuple[str, ...],
+        codes: tuple[Code, ...] = (),
+        over: bool = False,
+        restrictions: tuple[str, ...] = (),
+        values: tuple[Value, ...] = (),
+        revision: str | None = None,
+    ) -> None:
+        self.leaves = leaves
+        self.codes = codes
+        self.over = over
+        self.restrictions = restrictions
+        self.values = values
+        self.revision = revision
+        self.plain = bool(leaves) and not (codes or over or restrictions)
+
+
+def sources(
+    ledger: Ledger, refs: Iterable[str], agent: str, exempt: Exempt = NOTHING_EXEMPT
+) -> list[tuple[str, Source | None]]:
+    """Each ref with what the agent has of it; None where it has nothing."""
+    return [(ref, source(ledger, ref, agent, exempt)) for ref in refs]
 
 
 def source(ledger: Ledger, ref: str, agent: str, exempt: Exempt = NOTHING_EXEMPT) -> Source | None:
     """What the agent has of a ref; None where it has nothing."""
     found = ledger.found
-    if found is None or exempt is not NOTHING_EXEMPT:
+    if found is None or ledger.found_by != agent or (exempt is not NOTHING_EXEMPT and ref.startswith(REVISION)):
         return _source(ledger, ref, agent, exempt)
-    key = (ref, agent)
-    known: Source | None = found.get(key)
-    if known is None and key not in found:
-        known = found[key] = _source(ledger, ref, agent, exempt)
+    known: Source | None = found.get(ref)
+    if known is None and ref not in found:
+        known = found[ref] = _source(ledger, ref, agent, exempt)
     return known
 
 
@@ -58,7 +76,16 @@ def _source(ledger: Ledger, ref: str, agent: str, exempt: Exempt) -> Source | No
     if ref.startswith(REVISION):
         return _revision(ledger, ref[len(REVISION) :], agent, codes, exempt)
     evidence = evidence_of(ledger, ref, agent)
-    return None if evidence is None else Source(evidence.leaves, codes, evidence.over, (), evidence.values)
+    if evidence is None:
+        return None
+    if codes:
+        return Source(evidence.leaves, codes, evidence.over, (), evidence.values)
+    known = ledger.caches.sources.get(ref)
+    if known is None or known[0] is not evidence:  # a row is never changed
+        made = Source(evidence.leaves, (), evidence.over, (), evidence.values)
+        known = ledger.caches.sources[ref] = evidence, made
+    found: Source = known[1]
+    return found
 
 
 def _revision(ledger: Ledger, name: str, agent: str, codes: tuple[Code, ...], exempt: Exempt) -> Source | None:

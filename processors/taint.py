@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from turngate.processors.ledger import Ledger
 from turngate.processors.rows import LeafRow, Taint
-from turngate.processors.sources import absent, source
+from turngate.processors.sources import absent, sources
 from turngate.schemas.shapes import Code, Scope
 
 
@@ -18,45 +18,53 @@ class Bits(NamedTuple):
     untrusted: bool = False
 
     def __or__(self, other: Bits) -> Bits:
-        return _BITS[self.private or other.private, self.untrusted or other.untrusted]
+        return _BITS[(self.private or other.private) + 2 * (self.untrusted or other.untrusted)]
 
 
 CLEAR = Bits()
 #: What is not known may be both.
 BOTH = Bits(private=True, untrusted=True)
-_BITS = {(p, u): Bits(p, u) for p in (False, True) for u in (False, True)}
+#: By the sum of what a leaf arms. A leaf with values that a tool returned has a third summand.
+_BITS = (CLEAR, Bits(private=True), Bits(untrusted=True), BOTH)
+_PRIVATE, _UNTRUSTED, _VALUES = 1, 2, 4
 
 
-def of_refs(ledger: Ledger, agent: str, room: str, refs: Iterable[str]) -> tuple[Bits, tuple[str, ...]]:
-    """What these refs arm in a room, and those of them that nobody has recorded."""
-    private = untrusted = False
+class Armed(NamedTuple):
+    """What refs arm in a room, those of them that nobody has recorded, and whether any has values of a tool."""
+
+    bits: Bits
+    missing: tuple[str, ...] = ()
+    values: bool = False
+
+
+def of_refs(ledger: Ledger, agent: str, room: str, refs: Iterable[str]) -> Armed:
+    """What these refs arm in a room."""
+    arms = 0
     missing = []
-    known = ledger.caches.bits  # a leaf never changes
-    for ref in refs:
-        found = source(ledger, ref, agent)
+    known = ledger.caches.arms.of(room)  # a leaf never changes
+    for ref, found in sources(ledger, refs, agent):
         if found is None:
             if absent(ledger, ref, agent) is Code.SOURCE_MISSING:
                 missing.append(ref)
             else:
-                private = untrusted = True
+                arms |= _PRIVATE | _UNTRUSTED
             continue
         if not found.leaves:
-            private = untrusted = True
+            arms |= _PRIVATE | _UNTRUSTED
         for key in found.leaves:
-            bits = known.get((key, room))
-            if bits is None:
-                bits = known[key, room] = _of_leaf(ledger, ledger.leaf(key), room)
-            private, untrusted = private or bits.private, untrusted or bits.untrusted
-    return _BITS[private, untrusted], tuple(missing)
+            one = known.get(key)
+            arms |= ledger.caches.arms.keep(room, key, _of_leaf(ledger, ledger.leaf(key), room)) if one is None else one
+    return Armed(_BITS[arms & (_PRIVATE | _UNTRUSTED)], tuple(missing), bool(arms & _VALUES))
 
 
-def _of_leaf(ledger: Ledger, leaf: LeafRow, room: str) -> Bits:
+def _of_leaf(ledger: Ledger, leaf: LeafRow, room: str) -> int:
     """Persons' messages arm nothing in their own room; an external account's always arms mistrust (R-TNT-2)."""
+    values = 0 if leaf.call is None else _VALUES
     if leaf.author is not None and leaf.room == room and not leaf.untrusted:
-        return CLEAR
+        return values
     if ledger.audience(leaf.audience).scope is Scope.UNKNOWN:
-        return BOTH
-    return _BITS[leaf.private, leaf.untrusted]
+        return values | _PRIVATE | _UNTRUSTED
+    return values | _PRIVATE * leaf.private | _UNTRUSTED * leaf.untrusted
 
 
 def arm(ledger: Ledger, agent: str, room: str, thread: str | None, bits: Bits) -> None:

@@ -10,9 +10,9 @@ from turngate.processors.approvals import action_fingerprint, covering, known, t
 from turngate.processors.egress import egress
 from turngate.processors.interlock import Objection, objections
 from turngate.processors.ledger import Ledger
-from turngate.processors.permits import PERMITTED, Destination, judge, reasons
+from turngate.processors.permits import PERMITTED, Destination, judge_all, reasons
 from turngate.processors.rows import Ask, Turn
-from turngate.processors.sources import NOTHING_EXEMPT, Exempt, as_seen
+from turngate.processors.sources import NOTHING_EXEMPT, Exempt, as_seen, sources
 from turngate.processors.taint import BOTH, CLEAR, Bits, of_conversation, of_refs
 from turngate.processors.turns import changed_only, everything, seen
 from turngate.schemas.inputs import TurnDrafted
@@ -42,7 +42,7 @@ class Tried:
 class Exposure(NamedTuple):
     """All that a draft had: its refs, what they arm, what of that it read, and the refs that nobody has recorded.
 
-    `seen`: what its turn saw, as a rendering that tells nothing else apart did.
+    `seen`: what its turn saw, as a rendering that tells nothing else apart did. `values`: whether it has any of a tool.
     """
 
     seen: tuple[list[str], bool]
@@ -50,22 +50,24 @@ class Exposure(NamedTuple):
     bits: Bits
     read: Bits
     missing: tuple[str, ...]
+    values: bool
 
 
 def exposure(ledger: Ledger, draft: TurnDrafted, row: Turn) -> Exposure:
     """What a draft had; worked out once for each record."""
     known: Exposure | None = ledger.exposure.get(draft.turn)
     if known is None:
-        ledger.found = {} if ledger.found is None else ledger.found  # a decision changes no source
+        ledger.nothing_changes(draft.agent)
         changed = changed_only(draft)
         whole = seen(ledger, draft, row, None)
         refs = everything(ledger, draft, row, whole[0])
-        read, missing = of_refs(ledger, draft.agent, draft.room, [ref for ref in refs if ref not in changed])
+        of_read = [ref for ref in refs if ref not in changed] if changed else refs
+        read, missing, values = of_refs(ledger, draft.agent, draft.room, of_read)
         bits = read
         if changed:
-            more, gone = of_refs(ledger, draft.agent, draft.room, sorted(changed))
-            bits, missing = read | more, (*missing, *gone)
-        known = ledger.exposure[draft.turn] = Exposure(whole, refs, bits, read, missing)
+            more = of_refs(ledger, draft.agent, draft.room, sorted(changed))
+            bits, missing, values = read | more.bits, (*missing, *more.missing), values or more.values
+        known = ledger.exposure[draft.turn] = Exposure(whole, refs, bits, read, missing, values)
     return known
 
 
@@ -98,8 +100,8 @@ def _audience(ledger: Ledger, draft: TurnDrafted, refs: list[str], to: Destinati
     exempt = _exempt(ledger, draft)
     grants: set[str] = set()
     proofs: set[str] = set()
-    for ref in refs:
-        judged = judge(ledger, ref, to, exempt)
+    found = sources(ledger, refs, draft.agent, exempt)
+    for (ref, _), judged in zip(found, judge_all(ledger, found, to), strict=True):
         if judged is PERMITTED:
             continue
         tried.reasons += reasons(ref, judged, draft.trigger)
