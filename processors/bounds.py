@@ -126,7 +126,18 @@ def known_listing(known: Room, log: RoomLog, agent: str) -> Listing | None:
 
 def standing(ledger: Ledger, agent: str, room: str) -> Standing:
     """What the agent knows of the room now."""
-    known, log = ledger.room(agent, room), ledger.room_log(room)
+    known, log, policy = ledger.room(agent, room), ledger.room_log(room), ledger.policy(room)
+    roster = ledger.tables.rosters.get((ledger.tenant, agent, room))
+    cached = ledger.caches.standings.get((agent, room))
+    if cached is not None and cached[0] is known and cached[1] is log and cached[2] is policy and cached[3] is roster:
+        found: Standing = cached[4]
+        return found
+    made = _standing(ledger, agent, room, known, log)
+    ledger.caches.standings[agent, room] = known, log, policy, roster, made
+    return made
+
+
+def _standing(ledger: Ledger, agent: str, room: str, known: Room, log: RoomLog) -> Standing:
     listing = known_listing(known, log, agent)
     if listing is None or listing.visibility is Visibility.OPEN:
         return Standing(listing, None, known.skewed)

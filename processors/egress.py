@@ -24,23 +24,21 @@ def egress(
     draft: TurnDrafted,
     text: str | None,
     refs: tuple[str, ...],
-    leaves: tuple[str, ...],
+    calls: list[str],
     to: Destination,
 ) -> list[Reason]:
     """The reasons against the text of one way to say the turn, and against the action's parameters.
 
-    `refs` are what it was made from, `leaves` theirs.
+    `refs` are what it was made from, `calls` those of which it has values.
     """
-    calls = ledger.calls(leaves)
     action = draft.action
     inside = action is None or internal(ledger, draft.room, action.operation)
     against: list[Reason] = []
     if calls and ((text is not None and external(to)) or not inside):
         against += [Reason(code=Code.HEALTH_NOT_RETAINED, ref=ref) for ref in refs if _unknown(ledger, ref, draft)]
-    made_of = Remembered()
-    for call in calls:
-        made_of.add(ledger, tool_ref(call), draft.agent)
-    known = (made_of, remembered(ledger, draft.room))
+    known = [some for some in (_values_of(ledger, calls, draft.agent), remembered(ledger, draft.room)) if some]
+    if not known:
+        return against
     if text is not None:
         against += [r for read in _found(ledger, known, [text]) if (r := _said(read, draft.room, to)) is not None]
     if action is not None:
@@ -48,6 +46,13 @@ def egress(
         found = _found(ledger, known, values)
         against += [r for read in found if (r := _handed(read, draft.room, inside=inside)) is not None]
     return against
+
+
+def _values_of(ledger: Ledger, calls: list[str], agent: str) -> Remembered:
+    made_of = Remembered()
+    for call in calls:
+        made_of.add(ledger, tool_ref(call), agent)
+    return made_of
 
 
 def _found(ledger: Ledger, known: Iterable[Remembered], texts: list[str]) -> list[Reading]:

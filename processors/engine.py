@@ -50,6 +50,7 @@ class Engine:
         self._calendar = Calendar(self._tables)
         self._ages = Ages(self._tables)
         self._endings = Endings(self._tables)
+        self._indexed = frozenset((*self._ages.tables, *self._endings.tables))
         self._caches: dict[str, Caches] = {}
         self._holds: dict[str, int] = {}
         self._as_of: AsOf | None = None
@@ -123,7 +124,7 @@ class Engine:
             self.state.undo(mark)
             self._index()
             raise
-        written = self.state.written()
+        written = self.state.written(self._indexed)
         self._ages.note(written)
         self._endings.note(written, self._ledger)
         self.state.keep()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from pydantic import TypeAdapter
@@ -130,6 +130,14 @@ class LeafRows(Rows["LeafRow"]):
         number = int.from_bytes((leaves.packed.get(key) or self._begin(leaves, key))[:_OWN], "big")
         leaves.uses[number] += 1
         return number
+
+    def use_all(self, tenant: str, digests: Iterable[str]) -> None:
+        """Each of these leaves is named by a row from now on."""
+        leaves = self._leaves(tenant)
+        for digest in digests:
+            key = bytes.fromhex(digest)
+            own = leaves.packed.get(key) or self._begin(leaves, key)
+            leaves.uses[int.from_bytes(own[:_OWN], "big")] += 1
 
     def number(self, tenant: str, digest: str) -> int:
         """The number of a leaf that is named already. Raises `KeyError` for one that is not."""

@@ -31,6 +31,9 @@ class Remembered:
         #: Those that may be in any text.
         self._anywhere: list[Reading] = []
 
+    def __bool__(self) -> bool:
+        return bool(self._by_mark or self._anywhere)
+
     def follow(self, ledger: Ledger, room: str) -> bool:
         """Take in what the room has read since; whether all that was taken in still stands there."""
         table, count = ledger.tables.read_by, ledger.tables.reads_in.get((ledger.tenant, room)) or 0
@@ -58,7 +61,7 @@ class Remembered:
 
     def within(self, ledger: Ledger, texts: list[str]) -> list[Reading]:
         """Those that are in one of these texts and still known; all, where a text is too long to be looked through."""
-        if not texts or not (self._by_mark or self._anywhere):
+        if not texts:
             return []
         found = list(self._anywhere)
         if not all(map(fits_text, texts)):

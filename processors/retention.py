@@ -129,6 +129,8 @@ class Ages:
             tables.turns.name: lambda row: int(row.seen),
         }
         self._tables = tables
+        #: Of which it wants to know what is written.
+        self.tables = tuple(self._ages)
         self._heaps: dict[str, list[tuple[int, Key]]] = {}
         self._quiet: dict[str, int] = {}
         self.index()
@@ -189,6 +191,7 @@ class Endings:
 
     def __init__(self, tables: Tables) -> None:
         self._shelves = tables.shelves
+        self.tables = (tables.evidence.name,)
         self._ends: list[tuple[int, Shelf]] = []
         self._noted: dict[Shelf, int] = {}
 
@@ -202,7 +205,7 @@ class Endings:
     def note(self, written: Iterable[tuple[str, Key, Any]], ledger_of: Callable[[str], Ledger]) -> None:
         """Evidence was written: a shelf that was empty, or not known of, has an oldest row."""
         for name, key, _ in written:
-            if name == "evidence":
+            if name in self.tables:
                 row = self._shelves.get(key)
                 shelf = None if row is None else Shelf(key[0], key[2], row.room)
                 if shelf is not None and shelf not in self._noted:

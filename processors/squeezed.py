@@ -7,7 +7,7 @@ from array import array
 from collections import deque
 from collections.abc import Iterator
 from dataclasses import fields, replace
-from itertools import chain, islice
+from itertools import islice
 from typing import Any, Generic, TypeVar, cast
 
 from pydantic import TypeAdapter
@@ -91,16 +91,16 @@ class SqueezedRows(Rows[V]):
 
     def __setitem__(self, key: Key, row: V) -> None:
         before = self.get(key)
-        for leaf in self._leaves_of(row):
-            self._named.use(key[0], leaf)
-        if before is not None:
-            self._leave(key, before)
+        leaves, left = self._leaves_of(row), [] if before is None else self._leaves_of(before)
+        if leaves != left:
+            self._named.use_all(key[0], leaves)
+            self._leave(key, left)
         if self._give_back(key) or key not in self._ready:
             self._new += 1
         self._make_ready(key, row)
 
     def __delitem__(self, key: Key) -> None:
-        self._leave(key, self[key])
+        self._leave(key, self._leaves_of(self[key]))
         del self._ready[key]
         if not self._give_back(key):
             self._new -= 1
@@ -124,11 +124,11 @@ class SqueezedRows(Rows[V]):
                     self._new -= 1
         self._ready[key] = row
 
-    def _leaves_of(self, row: V) -> Iterator[str]:
-        return chain.from_iterable(getattr(row, field) for field in self._leaves)
+    def _leaves_of(self, row: V) -> list[str]:
+        return [leaf for field in self._leaves for leaf in getattr(row, field)]
 
-    def _leave(self, key: Key, row: V) -> None:
-        for leaf in self._leaves_of(row):
+    def _leave(self, key: Key, leaves: list[str]) -> None:
+        for leaf in leaves:
             self._named.leave(key[0], leaf)
 
     # As entries of a checkpoint
@@ -149,8 +149,7 @@ class SqueezedRows(Rows[V]):
         row = self._squeeze.row(raw)
         if key in self:
             del self[key]
-        for leaf in self._leaves_of(row):
-            self._named.use(key[0], leaf)
+        self._named.use_all(key[0], self._leaves_of(row))
         self._held[key] = self._squeeze.press(row) if self._ref_field is None else self._part(key[0], row)
 
     # In few bytes

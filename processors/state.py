@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 from abc import abstractmethod
-from collections.abc import Callable, Iterable, Iterator, MutableMapping
+from collections.abc import Callable, Collection, Iterable, Iterator, MutableMapping
 from functools import cache
 from typing import Any, Generic, TypeVar
 
@@ -94,7 +94,7 @@ class State:
 
     def remember(self, table: Table[Any], key: Key) -> None:
         """Note in the journal what stands at a key, before it is written."""
-        self._journal.append((table, key, table.rows.get(key)))
+        self._journal.append((table, key, table.get(key)))
 
     def mark(self) -> int:
         """A place in the journal to which it can be undone."""
@@ -109,13 +109,14 @@ class State:
             else:
                 table.rows[key] = value
 
-    def written(self) -> list[tuple[str, Key, Any]]:
-        """Table, key and former value (None: it was not there) of each write since the journal began."""
-        return [(table.name, key, before) for table, key, before in self._journal]
+    def written(self, tables: Collection[str]) -> list[tuple[str, Key, Any]]:
+        """Table, key and former value (None: it was not there) of each write to these since the journal began."""
+        return [(table.name, key, before) for table, key, before in self._journal if table.name in tables]
 
     def keep(self) -> None:
         """Everything in the journal stands; it becomes part of the next checkpoint."""
-        self._changed.update(((table.name, key), None) for table, key, _ in self._journal)
+        for table, key, _ in self._journal:
+            self._changed[table.name, key] = None
         self._journal.clear()
 
     def take_changes(self) -> list[tuple[bytes, bytes | None]]:

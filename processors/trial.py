@@ -92,7 +92,8 @@ def attempt(
         return tried
     _audience(ledger, draft, refs, to, tried)
     if not tried.reasons:
-        _data(ledger, draft, None if rendering is None else rendering.text, to, bits, tried)
+        calls = ledger.calls(tried.leaves) if had.values else []
+        _data(ledger, draft, None if rendering is None else rendering.text, calls, to, bits, tried)
     return tried
 
 
@@ -127,9 +128,11 @@ def _exempt(ledger: Ledger, draft: TurnDrafted) -> Exempt:
     return Exempt(frozenset(wrote), frozenset(retired))
 
 
-def _data(ledger: Ledger, draft: TurnDrafted, text: str | None, to: Destination, bits: Bits, tried: Tried) -> None:
+def _data(
+    ledger: Ledger, draft: TurnDrafted, text: str | None, calls: list[str], to: Destination, bits: Bits, tried: Tried
+) -> None:
     """Rules EGR, ACT and TNT: what they refuse, and what only somebody's yes lets out."""
-    found = [Objection(reason, asks=False) for reason in egress(ledger, draft, text, tried.refs, tried.leaves, to)]
+    found = [Objection(reason, asks=False) for reason in egress(ledger, draft, text, tried.refs, calls, to)]
     if draft.action is not None:
         acted = judge_action(ledger, draft, draft.action, tried.refs)
         found += [Objection(reason, asks=False) for reason in acted.reasons]
@@ -137,6 +140,8 @@ def _data(ledger: Ledger, draft: TurnDrafted, text: str | None, to: Destination,
         if acted.known:
             found += _approval(ledger, draft, text, needed=acted.needs_approval)
     found += objections(ledger, draft, text, tried.refs, bits)
+    if not found:
+        return
     found = _answered(ledger, draft, text, found, tried)
     tried.reasons = list(dict.fromkeys(objection.reason for objection in found))
     if tried.reasons and all(objection.asks for objection in found):

@@ -64,6 +64,8 @@ class Queue:
 
     def due(self, now: int) -> list[tuple[Key, Waiting]]:
         """Everything whose time has come, in order of arrival (R-TIME-4)."""
+        if not self._times or self._times[0][0] > now:
+            return []
         found: dict[Key, Waiting] = {}
         while self._times and self._times[0][0] <= now:
             key = heapq.heappop(self._times)[2]
