@@ -80,11 +80,14 @@ Assess = Annotated[
 ]
 
 
+#: Of `turngate mcp`, where it stands before the tools of one turn.
+_OF_A_TURN = ("--room", "--turn", "--thread", "--trigger", "--request", "--exposed")
 #: Settings that are no options, since a command line can be seen by everyone on the machine.
 _SECRETS = (
     "KEYS",
     "ASSESSOR_TOKEN",
     "SLACK",
+    "TOKEN",
     "CLIENT_KEY_PASSWORD",
     "SASL_PASSWORD",
     "REGISTRY_PASSWORD",
@@ -104,6 +107,8 @@ def variables() -> frozenset[str]:
         "--slack-file",
         "--slack-api",
         "--tokens-file",
+        "--url",
+        *_OF_A_TURN,
     )
     named = [_variable(flag) for flag in (*flags, *others)]
     return frozenset([*named, *(f"TURNGATE_{name}" for name in _SECRETS)])

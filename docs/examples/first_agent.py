@@ -1,6 +1,6 @@
 """A first guarded agent, and a stand-in for the connector that brings its room in (docs/agents.md).
 
-`TURNGATE_URL` says where the gateway is, `TURNGATE_TOKEN` is the agent's token, `TURNGATE_CONNECTOR` the connector's.
+`TURNGATE_URL` says where the gateway is, `TURNGATE_TOKEN` is the agent's token, `CONNECTOR_TOKEN` the connector's.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ async def connector() -> None:
     said = {"room": ROOM, "message": f"{ROOM}/1", "at": now, "author": ALEX, "author_kind": "person", "text": "hello?"}
     async with httpx2.AsyncClient(
         base_url=os.environ["TURNGATE_URL"],
-        headers={"Authorization": f"Bearer {os.environ['TURNGATE_CONNECTOR']}"},
+        headers={"Authorization": f"Bearer {os.environ['CONNECTOR_TOKEN']}"},
         transport=httpx2.AsyncHTTPTransport(retries=6),  # the gateway may still be starting
     ) as http:
         for path, body in (("/v1/listings", listing), ("/v1/observations", said)):

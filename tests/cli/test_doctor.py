@@ -65,8 +65,9 @@ def test_a_setting_that_contradicts_another_is_named(turngate: Turngate) -> None
 
 def test_a_misspelled_variable_is_named(turngate: Turngate, tmp_path: Path) -> None:
     turngate("send", written(tmp_path / "day.jsonl", *DAY), "--log", tmp_path / "log")
-    misspelled = {"TURNGATE_BOOTSTRAP_SERVER": "x", "TURNGATE_SASL_PASSWORD": "geheim", "TURNGATE_TEST_TIME": "1"}
-    result = turngate("doctor", "--log", tmp_path / "log", env=misspelled)
+    meant = {"TURNGATE_SASL_PASSWORD": "geheim", "TURNGATE_TEST_TIME": "1", "TURNGATE_TOKEN": "tg_a_b"}
+    assert turngate("doctor", "--log", tmp_path / "log", env=meant).exit_code == 0
+    result = turngate("doctor", "--log", tmp_path / "log", env=meant | {"TURNGATE_BOOTSTRAP_SERVER": "x"})
     assert result.exit_code == 1
     first, second, _ = result.stdout.splitlines()
     assert first == "FAIL settings: TURNGATE_BOOTSTRAP_SERVER is no setting of Turngate's; it has no effect"

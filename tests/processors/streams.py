@@ -301,8 +301,8 @@ class Player:
 
 
 def examples(count: int) -> settings:
-    """So many examples, the same in every run; with TURNGATE_EXAMPLES=5, five times as many, and others each time."""
-    times = os.environ.get("TURNGATE_EXAMPLES")
+    """So many examples, the same in every run; TURNGATE_TEST_EXAMPLES=5: five times as many, and others each time."""
+    times = os.environ.get("TURNGATE_TEST_EXAMPLES")
     return settings(
         max_examples=max(1, int(count * float(times or 1))),
         derandomize=times is None,
