@@ -13,9 +13,9 @@ from turngate.schemas.ways_on import way_on
 if TYPE_CHECKING:
     from turngate.sinks.store.asking import Piece
     from turngate.sinks.store.audible import Audible
-    from turngate.sinks.store.explaining import Decided, Fed, Told
-    from turngate.sinks.store.explaining import Heard as Compared
     from turngate.sinks.store.reaching import Reached
+    from turngate.sinks.store.told import Decided, Fed, Told
+    from turngate.sinks.store.told import Heard as Compared
 
 #: Readers that are named; of more, only how many there are.
 MOST = 20

@@ -1,4 +1,4 @@
-"""Decides what is told of a turn: who could read its destination, what fed it, what failed, and what came of it.
+"""Decides where the story of a turn is read: who could read its destination, what fed it, failed, and came of it.
 
 Everything is read from records: nothing is decided anew. What no record says is named in `unknown`.
 """
@@ -6,7 +6,6 @@ Everything is read from records: nothing is decided anew. What no record says is
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Any
 
 from sqlalchemy import Connection, Row
@@ -26,112 +25,10 @@ from turngate.sinks.store.tables import (
     REASONS,
     TRACES,
 )
+from turngate.sinks.store.told import Decided, Delivered, Destination, Fed, Heard, Shared, Told
 
 #: Milliseconds after a decision in which a broker may have stamped what was written together with it.
 TOGETHER_MS = 1_000
-
-
-@dataclass(frozen=True, slots=True)
-class Decided:
-    """One decision of a draft: `hold` and `ask` come before the last one."""
-
-    at: int
-    verdict: str
-    policy: str
-    rendering: int | None
-    reasons: tuple[Reason, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Destination:
-    """Who could read the room, by the last decision. `listed_at`: when the listing began by which that is known.
-
-    `audience` None: not known, to the engine or to the store (`Told.unknown` says which).
-    """
-
-    room: str
-    listed_at: int | None
-    audience: Audience | None
-
-
-@dataclass(frozen=True, slots=True)
-class Heard:
-    """A leaf of a source, and what the destination had to do with it.
-
-    `permitted` None: it was not traced. `by`: what permitted it beside its own audience. `missing`: readers of the
-    destination who could not read it, as far as both are known.
-    """
-
-    leaf: Piece
-    permitted: bool | None
-    by: tuple[str, ...]
-    codes: tuple[str, ...]
-    missing: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Fed:
-    """A source of the turn. `how` it got there; `made_of`: of a memory, what it was written from, as it was declared.
-
-    `permitted` None: it was not traced. `ended`: erased or deleted, by now.
-    """
-
-    ref: str
-    how: str
-    permitted: bool | None
-    reasons: tuple[Reason, ...]
-    leaves: tuple[Heard, ...]
-    restrictions: tuple[str, ...]
-    memory: str | None
-    state: str | None
-    made_of: tuple[str, ...]
-    ended: str | None
-
-
-@dataclass(frozen=True, slots=True)
-class Shared:
-    """A grant that let the turn out, as it was then: whom it lets hear which revision, and who gave it."""
-
-    grant: str
-    revision: str | None
-    audience: Audience | None
-    by: str | None
-    since: int | None
-
-
-@dataclass(frozen=True, slots=True)
-class Delivered:
-    """What was recorded of the sending."""
-
-    at: int
-    status: str
-    message: str | None
-    reasons: tuple[Reason, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Told:
-    """The story of a turn. `valid_until` is of what was let out."""
-
-    tenant: str
-    turn: str
-    agent: str
-    decisions: tuple[Decided, ...]
-    destination: Destination
-    evidence: tuple[Fed, ...]
-    grants: tuple[Shared, ...]
-    proofs: tuple[str, ...]
-    authorized: bool
-    valid_until: int | None
-    deliveries: tuple[Delivered, ...]
-    unknown: tuple[str, ...]
-
-    @property
-    def codes(self) -> tuple[str, ...]:
-        """Everything that spoke against it in the end, each once: the last decision's, then the deliveries'."""
-        last = self.decisions[-1].reasons
-        said = (r.code for r in (*last, *(r for one in self.deliveries for r in one.reasons)))
-        return tuple(dict.fromkeys(said))
 
 
 def explain(connection: Connection, tenant: str, turn: str) -> Told | None:
@@ -312,10 +209,10 @@ def _heard(piece: Piece, ref: str, traced: TracedRef | None, destination: Audien
         for other in traced.others:
             if names.intersection(other.leaves):
                 permitted, codes = not other.codes, other.codes
-                by = tuple(
-                    [*(["own words of an open room"] if other.own_words else [])]
-                    + ([] if other.grant is None else [f"grant {other.grant}"])
-                    + [f"proof {proof}" for proof in other.proofs]
+                by = (
+                    *(["own words of an open room"] if other.own_words else []),
+                    *([] if other.grant is None else [f"grant {other.grant}"]),
+                    *(f"proof {proof}" for proof in other.proofs),
                 )
     return Heard(piece, permitted, by, codes, _missing(destination, piece.audience))
 

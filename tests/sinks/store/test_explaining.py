@@ -11,9 +11,10 @@ from tests.sinks.store.story import EVE, MINE, THEIRS
 from tests.streams.telling import ALEX, C1, D1, KIM
 from turngate.schemas.shapes import Audience, Scope
 from turngate.sinks.store.audible import who_can_see
-from turngate.sinks.store.explaining import Told, explain
+from turngate.sinks.store.explaining import explain
 from turngate.sinks.store.reaching import Heard, blast_radius
 from turngate.sinks.store.tables import AUDIENCES, DELIVERIES, POSITIONS, TRACES
+from turngate.sinks.store.told import Told
 
 
 def told(store: Connection, turn: str) -> Told:
