@@ -13,6 +13,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, MutableMap
 from functools import cache
 from typing import Any, Generic, TypeVar
 
+import orjson
 from pydantic import TypeAdapter
 
 V = TypeVar("V")
@@ -153,4 +154,4 @@ class State:
 
 def entry_key(table: str, key: Key) -> bytes:
     """A row's key in a checkpoint."""
-    return json.dumps([table, *key], ensure_ascii=False, separators=(",", ":")).encode()
+    return orjson.dumps([table, *key])

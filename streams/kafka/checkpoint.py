@@ -47,14 +47,18 @@ class Layout:
     def records(self, commit: Commit) -> list[Entry]:
         """The records that a commit adds to the state topic."""
         version = ("engine", commit.engine.encode())
+        alone = (version,)
         records: list[Entry] = []
         for key, value in commit.entries:
-            records += self._entry(key, value, version)
+            if key in self._parts or (value is not None and len(value) > self._part_bytes):
+                records += self._in_parts(key, value, version)
+            else:
+                records.append((_ENTRY + key, value, alone))
         positions = json.dumps(commit.positions, sort_keys=True).encode()
-        records.append((POSITIONS_KEY, positions, (version,)))
+        records.append((POSITIONS_KEY, positions, alone))
         return records
 
-    def _entry(self, key: bytes, value: bytes | None, version: tuple[str, bytes]) -> Iterator[Entry]:
+    def _in_parts(self, key: bytes, value: bytes | None, version: tuple[str, bytes]) -> Iterator[Entry]:
         size = self._part_bytes
         before = self._parts.pop(key, 1)
         count = 0

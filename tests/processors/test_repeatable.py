@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from tests.processors.feed import POLICY, untraced
 from tests.processors.streams import Player, Sent, Share, Step, examples, placed, sent, steps, with_ticks
+from turngate.processors.state import entry_key
 from turngate.schemas import inputs
 from turngate.schemas.inputs import Record
 from turngate.schemas.outputs import ContextDecided, RefreshRequested, TurnAuthorized, TurnDecided
@@ -213,3 +214,9 @@ def test_the_seed_of_the_hashes_makes_no_difference(name: str, tmp_path: Path) -
     }
     (only,) = printed
     assert any(json.loads(line)["record"] == "TurnAuthorized" for line in only.splitlines())
+
+
+@given(st.lists(st.text()))
+def test_an_entrys_key_is_what_earlier_checkpoints_have(key: list[str]) -> None:
+    as_ever = json.dumps(["turns", *key], ensure_ascii=False, separators=(",", ":")).encode()
+    assert entry_key("turns", tuple(key)) == as_ever
