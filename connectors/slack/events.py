@@ -27,11 +27,12 @@ from turngate.schemas.shapes import Member, MemberKind
 MESSAGE = "message"
 #: Counts the replies of a message; these come by themselves.
 REPLIED = "message_replied"
-_MEMBERSHIP: MappingProxyType[str, str] = MappingProxyType(
+#: Who came or went.
+MEMBERSHIP: MappingProxyType[str, str] = MappingProxyType(
     {"member_joined_channel": "joined", "member_left_channel": "left"}
 )
 #: What makes a conversation's listings void (R-ROOM-5).
-_ROOM: MappingProxyType[str, str] = MappingProxyType(
+ROOM: MappingProxyType[str, str] = MappingProxyType(
     {
         **{f"{kind}_archive": "archived" for kind in ("channel", "group")},
         **{f"{kind}_unarchive": "unarchived" for kind in ("channel", "group")},
@@ -47,7 +48,7 @@ _ROOM: MappingProxyType[str, str] = MappingProxyType(
 )  # fmt: skip
 _ACCESS = ("team_access_granted", "team_access_revoked")
 #: What makes everything void that a workspace's app knew.
-_WORKSPACE: MappingProxyType[str, str] = MappingProxyType(
+WORKSPACE: MappingProxyType[str, str] = MappingProxyType(
     {
         "tokens_revoked": "token revoked",
         "app_uninstalled": "app uninstalled",
@@ -132,16 +133,16 @@ def _records(
     if kind == MESSAGE:
         for made in _of_message(event, scene):
             yield _certain(made, home, directory)
-    elif kind in _MEMBERSHIP:
-        yield _certain(_membership(event, scene, _MEMBERSHIP[kind], at), home, directory)
+    elif kind in MEMBERSHIP:
+        yield _certain(_membership(event, scene, MEMBERSHIP[kind], at), home, directory)
     elif kind == "channel_id_changed":
         for name in ("old_channel_id", "new_channel_id"):
             yield _changed(scene, event.get(name), "renamed id", at)
-    elif kind in _ROOM:
-        yield _changed(scene, _conversation(event), _ROOM[kind], at)
-    elif kind in _WORKSPACE:
+    elif kind in ROOM:
+        yield _changed(scene, _conversation(event), ROOM[kind], at)
+    elif kind in WORKSPACE:
         for room in directory.rooms(home):
-            yield scene.event("RoomChanged", at, "membership-refreshes", room=room, what=_WORKSPACE[kind])
+            yield scene.event("RoomChanged", at, "membership-refreshes", room=room, what=WORKSPACE[kind])
     elif kind == "user_change":
         for room in _rooms_of_changed(event, home, directory):
             yield scene.event("RoomChanged", at, "membership-refreshes", room=room, what=ACCOUNT_CHANGED)

@@ -134,6 +134,11 @@ class Slack(World):
         self._methods.codes[code] = home
         return code
 
+    def refreshes(self, home: Workspace, token: str) -> None:
+        """From now on tokens expire, and this refresh token of the workspace's is good, once."""
+        self._methods.rotating = True
+        self._methods.refreshing[token] = home
+
     # How events are delivered.
 
     def post(self, envelope: Json | bytes, url: str, *, kind: str = "application/json", **more: str) -> Answer:

@@ -20,7 +20,7 @@ def test_the_manifest_subscribes_to_every_event_that_is_understood() -> None:
     subscribed = set(manifest["settings"]["event_subscriptions"]["bot_events"])
     messages = {f"message.{kind}" for kind in ("channels", "groups", "im", "mpim")}
     unasked = {"app_rate_limited"}  # comes without a subscription
-    understood = {*events._MEMBERSHIP, *events._ROOM, *events._WORKSPACE, "channel_id_changed", "user_change"}
+    understood = {*events.MEMBERSHIP, *events.ROOM, *events.WORKSPACE, "channel_id_changed", "user_change"}
     assert subscribed == messages | understood - unasked
     scopes = set(manifest["oauth_config"]["scopes"]["bot"])
     assert scopes == set(SCOPES)

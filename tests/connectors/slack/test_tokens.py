@@ -69,8 +69,7 @@ def kept(path: Path) -> dict[str, Installation]:
 
 def ending(slack: Slack, home: Workspace, ends: float) -> Installation:
     """An installation whose token ends then, and that Slack knows the refresh token of."""
-    slack._methods.refreshing["xoxe-1"] = home
-    slack._methods.rotating = True
+    slack.refreshes(home, "xoxe-1")
     return Installation(**{**_fields(installed(home)), "refresh_token": "xoxe-1", "expires_at": int(ends)})
 
 
