@@ -163,27 +163,24 @@ async def installations_of(
         if team is None:
             raise NotInstalled("Slack's answer names no workspace")
         return [one]
-    return [Installation(**{**_fields(one), "team": name}) for name in await _teams(api, one)]
+    teams = await teams_of(api, one)
+    if not teams:
+        raise NotInstalled("no workspace of the organisation has the app yet: add it to one, then install again")
+    return [Installation(**{**_fields(one), "team": name}) for name in teams]
 
 
-async def _teams(api: SlackApi, home: Installation) -> list[str]:
-    """The workspaces of the organisation that have the app."""
+async def teams_of(api: SlackApi, home: Installation) -> list[str]:
+    """The workspaces of the organisation that have the app. Raises `CallFailed`, and `Odd` for what is no answer."""
     teams: list[str] = []
     cursor: str | None = None
     for _ in range(_MOST_PAGES):
         answer = await api.call(home, "auth.teams.list", limit=100, cursor=cursor)
         found = answer.get("teams")
-        teams += (
-            [str(t["id"]) for t in found if isinstance(t, dict) and is_id(t.get("id"))]
-            if isinstance(found, list)
-            else []
-        )
+        if not isinstance(found, list) or not all(isinstance(t, dict) and is_id(t.get("id")) for t in found):
+            raise Odd("teams")
+        teams += [str(t["id"]) for t in found]
         cursor = next_cursor(answer)
         if cursor is None:
-            if not teams:
-                raise NotInstalled(
-                    "no workspace of the organisation has the app yet: add it to one, then install again"
-                )
             return teams
     raise Odd("pages_without_end")
 

@@ -11,7 +11,7 @@ import fcntl
 import logging
 import os
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -73,14 +73,17 @@ class Tokens:
             kept = (home for home in there if (home.app, home.team) not in new)
             self._write(Installations(there.apps.values(), [*kept, *new.values()]))
 
-    def drop(self, token: str) -> list[str]:
-        """Take the installations with this token out of the file; of which workspaces. Raises `LogError`."""
+    def drop(self, token: str, kept: Collection[str] = ()) -> list[str]:
+        """Take the installations with this token out of the file, but for workspaces that are kept; which those were.
+
+        Raises `LogError`.
+        """
         with self._alone():
             there = read_installations(self._path)
-            gone = [home.team for home in there if home.token == token]
+            gone = [home for home in there if home.token == token and home.team not in kept]
             if gone:
-                self._write(Installations(there.apps.values(), (home for home in there if home.token != token)))
-        return gone
+                self._write(Installations(there.apps.values(), (home for home in there if home not in gone)))
+        return [home.team for home in gone]
 
     def _write(self, changed: Installations) -> None:
         write_installations(self._path, changed)

@@ -164,6 +164,26 @@ async def test_what_was_uninstalled_is_taken_out_of_the_file(
         assert [home.team for home in installations] == ["T1"]
 
 
+async def test_a_workspace_that_left_an_organisations_app_is_taken_out_of_the_file_and_no_other(
+    slack: Slack, acme: Workspace, api: SlackApi, path: Path, log: Log
+) -> None:
+    """Slack may tell of it before it is so, and the token still counts in the others."""
+    one, two, three = (slack.workspace(t, bot="UBOT", enterprise="E1", org_wide=True) for t in ("T2", "T3", "T4"))
+    installations = Installations([APP], [])
+    tokens = Tokens(path, installations, look=0.01)
+    tokens.put([installed(home) for home in (acme, one, two, three)])
+    uninstalling = Uninstalling(api, tokens, looks=[0, *[0.01] * 500])
+    taking = Intake(installations, Directory(), log.append, told=uninstalling.told)
+    async with during(uninstalling.run()):
+        slack.fail("auth.teams.list", Fault.UNAVAILABLE)
+        await taking.take("A1", slack.tell(one, {"type": "team_access_revoked", "team_ids": ["T3"]}))
+        await until(lambda: len(slack.called("auth.teams.list")) > 2)
+        assert set(kept(path)) == {"T1", "T2", "T3", "T4"}
+        slack.take_access(two, one)
+        await until(lambda: set(kept(path)) == {"T1", "T2", "T4"})
+        assert [home.team for home in installations] == ["T1", "T2", "T4"]
+
+
 async def test_a_token_that_is_still_good_stays_in_the_file(
     slack: Slack, acme: Workspace, api: SlackApi, path: Path, log: Log
 ) -> None:
