@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import tempfile
+from codecs import getincrementaldecoder
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -30,6 +31,19 @@ def reading(path: Path) -> Iterator[BinaryIO]:
         raise Impossible(f"{path}: {error.strerror}") from None
     with file:
         yield file
+
+
+def policy_text(path: Path) -> str:
+    """What a policy document holds, or enough of it to be refused. Raises `Impossible` where it cannot be read."""
+    from turngate.schemas.policy import MAX_CHARACTERS
+
+    most = 4 * (MAX_CHARACTERS + 1)
+    with reading(path) as file:
+        read = file.read(most)
+    try:
+        return getincrementaldecoder("utf-8")().decode(read, final=len(read) < most)
+    except UnicodeDecodeError:
+        raise Impossible(f"{path}: is not UTF-8") from None
 
 
 @contextmanager

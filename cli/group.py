@@ -19,16 +19,31 @@ class Commands(TyperGroup):
         """Run the command."""
         try:
             return super().invoke(ctx)
-        except BrokenPipeError:
-            # Whoever read the output has seen enough. What is still buffered must not fail once more at exit.
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-            raise typer.Exit(IMPOSSIBLE) from None
+        except OSError as error:
+            raise typer.Exit(ended(error)) from None
         except Exception as error:
             message = _expected(error)
             if message is None:
                 raise
-            typer.secho(f"turngate: {message}", err=True, fg=typer.colors.RED if sys.stderr.isatty() else None)
+            _say(message)
             raise typer.Exit(IMPOSSIBLE) from None
+
+
+def ended(error: OSError) -> int:
+    """Say in one line what the system refused, such as to write to a full disk; the exit code, which is no answer."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        # What is still buffered must not fail once more at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    if not isinstance(error, BrokenPipeError):  # whoever read the output has seen enough
+        what = error.strerror or type(error).__name__
+        _say(what if error.filename is None else f"{error.filename}: {what}")
+    return IMPOSSIBLE
+
+
+def _say(message: str) -> None:
+    typer.secho(f"turngate: {message}", err=True, fg=typer.colors.RED if sys.stderr.isatty() else None)
 
 
 def _expected(error: Exception) -> str | None:

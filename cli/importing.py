@@ -5,13 +5,17 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from tempfile import NamedTemporaryFile
+from typing import IO, TYPE_CHECKING, Annotated
 
 import typer
 
 from turngate.cli.errors import Impossible, extra
 from turngate.cli.files import embedded
+from turngate.cli.naming import check_names
 from turngate.cli.options import Connection, connects
 from turngate.cli.progress import progress
 from turngate.cli.times import instant
@@ -64,10 +68,15 @@ def slack_export(
     Example:  turngate import slack-export export.zip --tenant acme --account U0BOT --out events.jsonl
     """
     from turngate.connectors.slack_export import read_export
+    from turngate.schemas.shapes import Id, Tenant
 
+    check_names("--tenant", Tenant, tenant)
+    check_names("--agent", Id, agent)
     log = connection.log_file()
     if out is not None and (log is not None or connection.values["bootstrap_servers"] is not None):
         raise Impossible("--out, --log and --bootstrap-servers are three places: give one of them")
+    if out is not None and out.exists() and export.exists() and out.samefile(export):
+        raise Impossible(f"--out {out}: is the export itself; name another file")
     with (
         progress(f"Reading {export.name}") as told,
         read_export(
@@ -101,13 +110,31 @@ def _to_file(path: Path, events: Export) -> None:
     if path == Path("-"):
         sys.stdout.writelines(line + "\n" for line in lines)
         return
-    from turngate.streams.private import for_owner
-
     try:
-        with open(path, "w", encoding="utf-8", newline="\n", opener=for_owner) as file:
+        with _replacing(path) as file:
             file.writelines(line + "\n" for line in lines)
     except OSError as error:
         raise Impossible(f"{path}: {error.strerror}") from None
+
+
+@contextmanager
+def _replacing(path: Path) -> Iterator[IO[str]]:
+    """A file for its owner alone that takes this place when it is whole; of a pipe or a device, that itself."""
+    if path.exists() and not path.is_file():
+        with path.open("w", encoding="utf-8", newline="\n") as file:
+            yield file
+        return
+    place = path.resolve()
+    part = NamedTemporaryFile(  # noqa: SIM115 - closed before it takes its place
+        "w", encoding="utf-8", newline="\n", dir=place.parent, prefix=f"{place.name}.", suffix=".part", delete=False
+    )
+    try:
+        with part:
+            yield part
+        Path(part.name).replace(place)
+    except BaseException:
+        Path(part.name).unlink(missing_ok=True)
+        raise
 
 
 def _to_log(path: Path, events: Export, keys: Keys) -> None:

@@ -38,7 +38,7 @@ from turngate.cli import (
     up,
     worker,
 )
-from turngate.cli.group import Commands
+from turngate.cli.group import Commands, ended
 
 app = typer.Typer(
     name="turngate",
@@ -121,5 +121,12 @@ def main() -> None:
     # Libraries' own complaints would stand beside the one sentence that a command says; `worker` logs all of them.
     logging.getLogger().addHandler(logging.NullHandler())
     if isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.reconfigure(encoding="utf-8")  # what other programs read is UTF-8 wherever it is written
-    app()
+        # What other programs read is UTF-8 wherever it is written; in a file's name that is none, JSON's escapes.
+        sys.stdout.reconfigure(encoding="utf-8", errors="backslashreplace")
+    try:
+        try:
+            app()
+        finally:
+            sys.stdout.flush()
+    except OSError as error:
+        sys.exit(ended(error))

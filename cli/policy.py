@@ -8,8 +8,8 @@ from typing import Annotated
 import typer
 
 from turngate.cli import policy_diff, policy_suggest
-from turngate.cli.errors import NO, Impossible
-from turngate.cli.files import reading
+from turngate.cli.errors import NO
+from turngate.cli.files import policy_text
 
 app = typer.Typer(no_args_is_help=True)
 app.command()(policy_diff.diff)
@@ -34,11 +34,7 @@ def check(
     from turngate.schemas.policy import PolicyInvalid, parse_policy
     from turngate.schemas.tooling import doubles
 
-    try:
-        with reading(document) as file:
-            text = file.read().decode("utf-8")
-    except UnicodeDecodeError:
-        raise Impossible(f"{document}: is not UTF-8") from None
+    text = policy_text(document)
     try:
         valid = parse_policy(text)
     except PolicyInvalid as error:

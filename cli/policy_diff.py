@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, get_args, get_type_hints
 import typer
 
 from turngate.cli.errors import NO, Impossible
-from turngate.cli.files import STDIN, reading
+from turngate.cli.files import STDIN, policy_text
 
 if TYPE_CHECKING:
     from turngate.processors.policy_diff import Change
@@ -69,10 +69,7 @@ def _read(path: Path) -> Policy:
     from turngate.schemas.policy import PolicyInvalid, parse_policy
 
     try:
-        with reading(path) as file:
-            return parse_policy(file.read().decode("utf-8"))
-    except UnicodeDecodeError:
-        raise Impossible(f"{path}: is not UTF-8") from None
+        return parse_policy(policy_text(path))
     except PolicyInvalid as error:
         raise Impossible(f"{path}: {error}") from None
 

@@ -39,6 +39,8 @@ def scenarios(
     from turngate.streams.scenarios.errors import ScenarioError
     from turngate.streams.scenarios.running import run_all
 
+    asked = [] if rules is None else [rule.strip() for rule in rules.split(",")]
+    found: set[str] = set()
     picked: list[Scenario] = []
     broken = passed = failed = 0
     for path in find(paths):
@@ -48,10 +50,13 @@ def scenarios(
             broken += 1
             typer.echo(f"turngate: {error}", err=True)
             continue
-        if rules is None or scenario.shows(r.strip() for r in rules.split(",")):
+        about = {rule for rule in asked if scenario.shows([rule])}
+        found |= about
+        if rules is None or about:
             picked.append(scenario)
-    if not picked and not broken:
-        raise Impossible(f"no scenario there is about {rules}; rules are named R-AUD or R-AUD-2")
+    if not broken and not found.issuperset(asked):
+        nowhere = ", ".join(rule for rule in asked if rule not in found)
+        raise Impossible(f"no scenario there is about {nowhere}; rules are named R-AUD or R-AUD-2")
     with ExitStack() as stack:
         backend = _kafka(connection, stack) if kafka else _local()
         for scenario, failure in zip(picked, run_all(picked, backend), strict=True):

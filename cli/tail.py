@@ -104,7 +104,7 @@ class _Shown:
     """What of each record is printed, and how."""
 
     def __init__(self, tenant: str | None, as_json: bool) -> None:
-        self._key = None if tenant is None else tenant.encode()
+        self._key = None if tenant is None else tenant.encode("utf-8", "surrogateescape")
         self._as_json = as_json
 
     def say(self, message: Message, codec: Codec) -> None:

@@ -11,6 +11,7 @@ import typer
 from turngate.cli.errors import NO, Impossible
 from turngate.cli.gateway import TokensFile, keeper_of
 from turngate.cli.group import Commands
+from turngate.cli.naming import check_names
 from turngate.cli.options import Connection, connects
 from turngate.streams.clock import now_ms
 
@@ -95,8 +96,6 @@ def revoke(
 
 def _checked(tenant: str, scope: list[str], agent: str | None, namespaces: list[str]) -> tuple[Any, frozenset[str]]:
     """Raises `Impossible` for a token that would be of no use, or of more than was meant."""
-    from pydantic import TypeAdapter, ValidationError
-
     from turngate.gateway.tokens import Scope
     from turngate.schemas.shapes import Id, Namespace, Tenant
 
@@ -104,17 +103,9 @@ def _checked(tenant: str, scope: list[str], agent: str | None, namespaces: list[
         scopes = frozenset(Scope(one) for one in scope)
     except ValueError:
         raise Impossible(f"--scope: one of {', '.join(Scope)}") from None
-    for flag, form, values in (
-        ("--tenant", Tenant, [tenant]),
-        ("--agent", Id, [] if agent is None else [agent]),
-        ("--namespace", Namespace, namespaces),
-    ):
-        try:
-            TypeAdapter(list[form]).validate_python(values)  # type: ignore[valid-type]
-        except ValidationError:
-            raise Impossible(f"{flag}: not of the form that the contract says") from None
-    if tenant.isdecimal():
-        raise Impossible("--tenant: is a partition's number, not a tenant's")
+    check_names("--tenant", Tenant, tenant)
+    check_names("--agent", Id, *(() if agent is None else (agent,)))
+    check_names("--namespace", Namespace, *namespaces)
     if (agent is None) is not (scopes == {Scope.OPERATOR}):
         raise Impossible("--agent: give it for an agent, a connector or an executor, and not for an operator alone")
     if bool(namespaces) is not (Scope.CONNECTOR in scopes):

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from turngate.cli.errors import Impossible
-from turngate.cli.files import reading
+from turngate.cli.files import policy_text
 
 if TYPE_CHECKING:
     from turngate.processors.keys import Keys
@@ -39,12 +39,9 @@ def proposed(policy: Path) -> str:
     """The document of a policy that is tried. Raises `Impossible` for a file that is none."""
     from turngate.schemas.policy import PolicyInvalid, parse_policy
 
+    document = policy_text(policy)
     try:
-        with reading(policy) as file:
-            document = file.read().decode("utf-8")
         parse_policy(document)
-    except UnicodeDecodeError:
-        raise Impossible(f"{policy}: is not UTF-8") from None
     except PolicyInvalid as error:
         raise Impossible(f"{policy}: {error}") from None
     return document

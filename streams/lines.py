@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, BinaryIO
 
 from pydantic import ValidationError
 
@@ -81,13 +81,13 @@ class Line:
             raise LineError(self.source, self.number, f"{self.record}: cannot be encoded") from None
 
 
-def read_lines(lines: Iterable[bytes], source: str) -> Iterator[Line]:
-    """The records of a file, line by line; empty lines are passed over.
+def read_lines(file: BinaryIO, source: str) -> Iterator[Line]:
+    """The records of a file, line by line, of which no more is read at once; empty lines are passed over.
 
     `source` is what messages call the file. Raises `LineError` for a line that is no JSON, names no record, or does
     not belong on an input topic.
     """
-    for number, raw in enumerate(lines, 1):
+    for number, raw in enumerate(iter(lambda: file.readline(MAX_BYTES + 1), b""), 1):
         if raw.strip():
             yield _line(source, number, raw)
 

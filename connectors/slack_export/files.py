@@ -25,9 +25,14 @@ ORG_USERS = "org_users.json"
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """How much is read, in bytes after decompression. Slack's own files are days of one conversation, far below."""
+    """How much is read, in bytes after decompression. Slack's own files are days of one conversation, far below.
+
+    `values`: of one file, lists, objects and what is in them, each of which takes memory of its own: a few bytes of an
+    archive can be a gigabyte of empty objects.
+    """
 
     file: int = 128 * MIB
+    values: int = 8_000_000
     total: int = 16 * 1024 * MIB
     files: int = 2_000_000
 
@@ -247,4 +252,6 @@ def _check(sizes: dict[str, int], limits: Limits, where: str) -> None:
 def _bounded(path: str, data: bytes, limits: Limits) -> bytes:
     if len(data) > limits.file:
         raise ExportError(path, f"is larger than {limits.file:,} bytes, the most that is read of one file")
+    if sum(map(data.count, (b"{", b"[", b","))) > limits.values:
+        raise ExportError(path, f"has more than {limits.values:,} values, the most that are read of one file")
     return data

@@ -20,6 +20,8 @@ from turngate.streams.scenarios.times import span
 
 _FILE_KEYS = {"scenario", "source", "rules", "policy", "steps"}
 _STEP_KEYS = {"expect", "capture", "repeat"}
+#: A step is sent so often at most, all at once.
+_MOST_REPEATED = 100_000
 _RULE = re.compile(r"R-[A-Z]+-\d+")
 #: What the shorthand `room:` takes (contract section 8), and `broker_at`, which every step takes.
 _ROOM_KEYS = {
@@ -174,8 +176,8 @@ def _step(number: int, raw: Any) -> Step:
         raise Wrong(f"a step has exactly one of a record, room and wait, and this one has {names or 'none'}")
     name = names[0]
     repeat = raw.get("repeat", 1)
-    if not isinstance(repeat, int) or isinstance(repeat, bool) or repeat < 1:
-        raise Wrong("repeat: a number from 1")
+    if not isinstance(repeat, int) or isinstance(repeat, bool) or not 1 <= repeat <= _MOST_REPEATED:
+        raise Wrong(f"repeat: a number from 1 to {_MOST_REPEATED}")
     expected = NOTHING if raw.get("expect") == "nothing" else expectations(raw.get("expect", []))
     wait_ms = span(raw[name]) if name == "wait" else 0
     fields = {} if name == "wait" else raw[name]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -71,6 +73,55 @@ def test_two_places_at_once_are_refused(turngate: Turngate, export: Path, tmp_pa
     result = turngate("import", "slack-export", export, "--out", "-", "--log", tmp_path / "log")
     assert result.exit_code == 2
     assert "give one of them" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        (("--tenant", "Harbor"), "--tenant: not of the form that the contract says"),
+        (("--tenant", ""), "--tenant: not of the form that the contract says"),
+        (("--tenant", "7"), "--tenant: is a partition's number, not a tenant's"),
+        (("--agent", ""), "--agent: not of the form that the contract says"),
+        (("--agent", "m" * 513), "--agent: not of the form that the contract says"),
+    ],
+)
+def test_a_name_that_would_make_every_record_invalid_is_refused(
+    turngate: Turngate, export: Path, tmp_path: Path, name: tuple[str, str], said: str
+) -> None:
+    for where in ("--out", "--log"):
+        result = turngate("import", "slack-export", export, *name, where, tmp_path / "place")
+        assert (result.exit_code, result.stderr) == (2, f"turngate: {said}\n")
+        assert not (tmp_path / "place").exists()
+
+
+def test_what_stood_in_the_place_stays_until_the_whole_file_is_there(export: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out" / "events.jsonl"
+    out.parent.mkdir()
+    out.write_text("as it was\n")
+    limited = "import resource, signal; signal.signal(signal.SIGXFSZ, signal.SIG_IGN); " + (
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096)); from turngate.cli.main import main; main()"
+    )
+    run = [sys.executable, "-c", limited, "import", "slack-export", export, "--out", out]
+    done = subprocess.run(run, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (2, f"turngate: {out}: File too large\n")
+    assert [(path.name, path.read_text()) for path in out.parent.iterdir()] == [("events.jsonl", "as it was\n")]
+    run[2] = "from turngate.cli.main import main; main()"
+    assert subprocess.run(run, capture_output=True, check=False).returncode == 0
+    assert [path.name for path in out.parent.iterdir()] == ["events.jsonl"]
+    assert out.stat().st_size > 4096
+
+
+def test_an_export_is_not_written_over_itself(turngate: Turngate, export: Path, tmp_path: Path) -> None:
+    archive = Path(shutil.make_archive(str(tmp_path / "export"), "zip", export))
+    before = archive.read_bytes()
+    (tmp_path / "link").symlink_to(archive)
+    for out in (archive, tmp_path / "link"):
+        result = turngate("import", "slack-export", archive, "--out", out)
+        assert (result.exit_code, result.stderr) == (
+            2,
+            f"turngate: --out {out}: is the export itself; name another file\n",
+        )
+    assert archive.read_bytes() == before
 
 
 def test_an_export_that_is_not_there_is_exit_code_2(turngate: Turngate, tmp_path: Path) -> None:

@@ -55,6 +55,9 @@ def test_rules_pick_by_family_and_by_id(turngate: Turngate, tmp_path: Path) -> N
     none = turngate("scenarios", tmp_path, "--rules", "R-EGR")
     assert none.exit_code == 2
     assert none.stderr == "turngate: no scenario there is about R-EGR; rules are named R-AUD or R-AUD-2\n"
+    some = turngate("scenarios", tmp_path, "--rules", "R-AUD,R-RUM,R-ROOM-7")  # a slip must not look like a pass
+    assert (some.exit_code, some.stdout) == (2, "")
+    assert "is about R-RUM, R-ROOM-7; " in some.stderr
 
 
 def test_a_file_that_cannot_be_read_is_named_and_the_others_still_run(turngate: Turngate, tmp_path: Path) -> None:

@@ -72,6 +72,7 @@ def test_its_tenants_are_those_that_its_steps_name(tmp_path: Path) -> None:
         (HEAD + "steps:\n  - room: {rom: x}\n", "step 1: room has no 'rom'"),
         (HEAD + "steps:\n  - MessageObserved: {at: x}\n", r"step 1: MessageObserved\.at: 'x' is no time"),
         (HEAD + "steps:\n" + STEP + "    repeat: 0\n", "step 1: repeat: a number from 1"),
+        (HEAD + "steps:\n" + STEP + "    repeat: 100001\n", "step 1: repeat: a number from 1 to 100000"),
         (HEAD + "steps:\n" + STEP + "    expect: silence\n", "step 1: expect: a list of patterns, or nothing"),
         (HEAD + "steps:\n" + STEP + "    expect: [TurnDone: {}]\n", "the pipeline writes no record 'TurnDone'"),
         (HEAD + "steps:\n" + STEP + "    expect: [not: {TurnDecided: {x: 1}}]\n", "TurnDecided has no field 'x'"),

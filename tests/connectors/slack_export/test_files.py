@@ -182,6 +182,19 @@ def test_a_file_that_is_too_large_is_not_read_to_its_end(tmp_path: Path) -> None
     assert len(read_at(archive(tmp_path / "good.zip", workspace()), limits=limits)) == 2
 
 
+@pytest.mark.parametrize("value", [b"{}", b"[]", b"0", b'{"a":[]}', b'["a"]'])
+@pytest.mark.parametrize("path", [DAY, "users.json", "channels.json"])
+def test_a_file_of_too_many_values_is_not_parsed(tmp_path: Path, path: str, value: bytes) -> None:
+    """Of 3 bytes each, empty objects come to some 25 times the size of the file."""
+    limits = Limits(values=1_000)
+    bomb = changed(path, b"[" + b",".join([value] * 1_001) + b"]")
+    with pytest.raises(ExportError, match=f"{path}: has more than 1,000 values"):
+        read_at(archive(tmp_path / "bomb.zip", bomb), limits=limits)
+    with pytest.raises(ExportError, match="has more than 1,000 values"):
+        read_at(folder(tmp_path / "bomb", bomb), limits=limits)
+    assert len(read_at(archive(tmp_path / "good.zip", workspace()), limits=limits)) == 2
+
+
 def test_an_archive_of_too_much_or_too_many_is_refused(tmp_path: Path) -> None:
     path = archive(tmp_path / "export.zip", workspace())
     with pytest.raises(ExportError, match="has more than 100 bytes of JSON"):
