@@ -17,6 +17,7 @@ from turngate.schemas.digests import content_digest
 from turngate.schemas.inputs import ContextRequested
 from turngate.schemas.outputs import Attribution, Because, ContextDecided, Permitted, Withheld
 from turngate.schemas.shapes import Code, FieldClass, Reason
+from turngate.schemas.unchecked import unchecked
 
 
 def context_requested(ledger: Ledger, record: ContextRequested, *, late: bool = False) -> Waiting | None:
@@ -72,7 +73,7 @@ def answer(ledger: Ledger, record: ContextRequested, to: Destination | None) -> 
     for ref in dict.fromkeys(record.candidates):
         judged = judge(ledger, ref, hearer)
         if judged.codes:
-            withheld.append(Withheld(ref=ref, reasons=tuple(reasons(ref, judged, None))))
+            withheld.append(unchecked(Withheld, ref=ref, reasons=tuple(reasons(ref, judged, None))))
         else:
             permitted.append(_permitted(ledger, ref, judged, hearer.agent))
     _answered(ledger, record, tuple(permitted), tuple(withheld), _questions(ledger, hearer))
@@ -85,7 +86,7 @@ def _permitted(ledger: Ledger, ref: str, judged: Judged, agent: str) -> Permitte
     redact = tuple(dict.fromkeys(value.name for value in values if value.kind is FieldClass.SECRET))
     grant = judged.grants[0] if judged.grants else None
     attribution = Attribution.SHOWN if grant is None else Attribution.HIDDEN
-    return Permitted(ref=ref, attribution=attribution, grant=grant, redact=redact)
+    return unchecked(Permitted, ref=ref, attribution=attribution, grant=grant, redact=redact)
 
 
 def _questions(ledger: Ledger, to: Destination) -> tuple[str, ...] | None:
@@ -112,7 +113,8 @@ def context_failed(ledger: Ledger, record: ContextRequested) -> None:
 
 
 def _nothing(record: ContextRequested, code: Code) -> tuple[Withheld, ...]:
-    return tuple(Withheld(ref=ref, reasons=(Reason(code=code),)) for ref in dict.fromkeys(record.candidates))
+    why = (Reason(code=code),)
+    return tuple(unchecked(Withheld, ref=ref, reasons=why) for ref in dict.fromkeys(record.candidates))
 
 
 def _answered(

@@ -82,14 +82,15 @@ def _form(shape: Any) -> dict[str, Any]:
     defaults = _DEFAULTS.get(kind)
     if defaults is None:
         defaults = _DEFAULTS[kind] = _defaults(kind)
-    return {
-        name: value
-        for name, value in vars(shape).items()
-        if name not in defaults or (value is not (default := defaults[name]) and value != default)
-    }
+    form = dict(vars(shape))
+    for name, default in defaults:
+        value = form[name]
+        if value is default or value == default:
+            del form[name]
+    return form
 
 
-def _defaults(kind: type[Any]) -> dict[str, Any]:
+def _defaults(kind: type[Any]) -> tuple[tuple[str, Any], ...]:
     """What the fields of a record or shape that need not be there are by default.
 
     Raises `TypeError` for what is neither.
@@ -97,7 +98,7 @@ def _defaults(kind: type[Any]) -> dict[str, Any]:
     if not issubclass(kind, Shape):
         raise TypeError(f"{kind.__name__} is no part of a record")
     assert all(field.alias is None for field in kind.model_fields.values()), "a form names fields as the contract does"
-    return {name: field.get_default() for name, field in kind.model_fields.items() if not field.is_required()}
+    return tuple((name, field.get_default()) for name, field in kind.model_fields.items() if not field.is_required())
 
 
-_DEFAULTS: dict[type[Any], dict[str, Any]] = {}
+_DEFAULTS: dict[type[Any], tuple[tuple[str, Any], ...]] = {}
