@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import json
 import logging
 import os
@@ -33,6 +34,7 @@ from turngate.streams.kafka.owner import Writer
 from turngate.streams.kafka.partition import INTERVAL, Restore
 from turngate.streams.kafka.service import Worker, WorkerOptions
 from turngate.streams.kafka.settings import KafkaSettings
+from turngate.streams.kafka.worker import COLLECTING
 from turngate.streams.log import Commit
 
 #: Records of one fetch at most, of the contenders that are not the worker.
@@ -122,6 +124,7 @@ class Progress:
 
 async def carried(job: Job, restore: Restore) -> Result:
     """By Turngate's worker, with this engine. Raises `RuntimeError` where a barrier was late: such drafts cost less."""
+    gc.set_threshold(*COLLECTING)  # as `run_worker` does
     progress = Progress(job.warm)
     options = WorkerOptions(names=Names(job.prefix, job.prefix), report_every=3_600)
     async with Worker(KafkaSettings.read(job.bootstrap), Codec(), options, restore) as worker:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from pathlib import Path
 
 import psutil
@@ -29,7 +30,12 @@ class Memory:
         return int(self._process.memory_info().rss)
 
     def check(self, what: str) -> None:
-        """Raise `StateTooLarge` where this process holds more than its share of the limit; `what` says for what."""
+        """Raise `StateTooLarge` where this process holds more than its share of the limit; `what` says for what.
+
+        What only a collection frees, as the state of a partition that was lost, is freed before that is said.
+        """
+        if self.used() > SHARE * self.limit:
+            gc.collect()
         used = self.used()
         if used > SHARE * self.limit:
             raise StateTooLarge(

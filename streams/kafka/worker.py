@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import logging
 import signal
 from collections.abc import Callable, Coroutine
@@ -15,6 +16,9 @@ from turngate.streams.kafka.registry import RegistryIds
 from turngate.streams.kafka.service import Worker, WorkerOptions
 from turngate.streams.kafka.settings import KafkaSettings, RegistrySettings
 from turngate.streams.kafka.topics import check_topics
+
+#: After how many objects more than before Python looks for cycles among them; a stretch makes thousands, and none.
+COLLECTING = (50_000, 10, 10)
 
 log = logging.getLogger(__name__)
 
@@ -30,6 +34,7 @@ def run_worker(
     Raises `LogError` with one sentence where broker, topics, registry or memory do not suffice, and the engine's
     `StateVersionError` where the state was written by a newer one.
     """
+    gc.set_threshold(*COLLECTING)
     asyncio.run(_serve(settings, registry, options if options is not None else WorkerOptions(), restore))
 
 

@@ -1,0 +1,45 @@
+"""What does not fit is said, and what only waits to be collected is not counted."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Iterator
+
+import pytest
+
+from turngate.streams.kafka.memory import SHARE, Memory, StateTooLarge
+
+#: Bytes of what is held, and of what is still allowed before it is.
+HELD, ROOM = 96 << 20, 48 << 20
+
+
+@pytest.fixture(autouse=True)
+def _nothing_is_collected_by_chance() -> Iterator[None]:
+    gc.collect()
+    gc.disable()
+    yield
+    gc.enable()
+
+
+def ring() -> list[object]:
+    """Something large in a cycle, as the tables of a partition and what holds them are."""
+    held: list[object] = [b"x" * HELD]
+    held.append(held)
+    return held
+
+
+def test_what_only_a_collection_frees_is_freed_before_anything_is_refused() -> None:
+    memory = Memory(int((Memory().used() + ROOM) / SHARE))
+    ring()
+    assert memory.used() > SHARE * memory.limit
+    memory.check("the state of a partition")
+    assert memory.used() < SHARE * memory.limit
+
+
+def test_what_is_held_does_not_fit() -> None:
+    memory = Memory(int((Memory().used() + ROOM) / SHARE))
+    memory.check("the state of a partition")
+    held = ring()
+    with pytest.raises(StateTooLarge, match=r"the state of a partition does not fit: \d+ MB in use"):
+        memory.check("the state of a partition")
+    assert len(held) == 2
