@@ -3,11 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
-import signal
-import subprocess
 import threading
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from tests.broker import Broker
-from tests.cli.conftest import INSTALLED, MESSAGE, Line, Turngate, listing, written
+from tests.cli.conftest import MESSAGE, Line, Turngate, listing, written
+from tests.cli.processes import Running, running
 from tests.cli.test_on_kafka import tailed, worker
 from tests.connectors.assessor.server import Answer, labelled, serving
 from tests.connectors.assessor.writes import ENABLED, a_write
@@ -25,21 +22,12 @@ pytestmark = pytest.mark.kafka
 
 
 @contextmanager
-def process(bootstrap: str, url: str, log: Path) -> Iterator[None]:
+def process(bootstrap: str, url: str, folder: Path) -> Iterator[Running]:
     """`turngate assess`, once it has begun, until SIGTERM."""
-    command = (INSTALLED, "assess", "--endpoint", url, "--bootstrap-servers", bootstrap)
-    with log.open("wb") as out, subprocess.Popen(command, stderr=out, env=os.environ) as running:
-        try:
-            deadline = time.monotonic() + 60
-            while b" assessing" not in log.read_bytes():
-                assert running.poll() is None, log.read_text()
-                assert time.monotonic() < deadline, log.read_text()
-                time.sleep(0.05)
-            yield
-            running.send_signal(signal.SIGTERM)
-            assert running.wait(30) == 0, log.read_text()
-        finally:
-            running.kill()
+    with running(folder, "assess", "--endpoint", url, "--bootstrap-servers", bootstrap) as assessing:
+        assessing.until(" assessing")
+        yield assessing
+        assessing.stop()
 
 
 def test_memories_are_restricted_as_their_labels_say(
@@ -71,13 +59,16 @@ def test_memories_are_restricted_as_their_labels_say(
     with serving(answer) as server, worker(own_broker.bootstrap):
         for number, line in enumerate((policy, listing(began), MESSAGE)):
             assert turngate("send", written(tmp_path / str(number), line, at=began), *at).exit_code == 0
-        with process(own_broker.bootstrap, server.url, tmp_path / "log"):
+        with process(own_broker.bootstrap, server.url, tmp_path) as assessing:
             for write in writes:
                 write[1].update(tenant="acme", at=began)
             assert turngate("send", written(tmp_path / "writes", *writes, at=began), *at).exit_code == 0
-            deadline = time.monotonic() + 60
-            while len(recorded := revisions(turngate, own_broker.bootstrap)) < len(memories):
-                assert time.monotonic() < deadline, recorded
+
+            def labelled_all() -> dict[str, dict[str, list[str]]] | None:
+                found = revisions(turngate, own_broker.bootstrap)
+                return found if len(found) == len(memories) else None
+
+            recorded = assessing.wait(labelled_all)
             held.set()
     assert {m: tuple(recorded[m]["restrictions"]) for m in memories} == {
         "plain": (),
@@ -89,7 +80,7 @@ def test_memories_are_restricted_as_their_labels_say(
         ["uncertain"],
     ]
     assert all(fields.keys() == {"write", "memory", "text", "kind"} for fields in server.came)
-    assert text not in (tmp_path / "log").read_text()
+    assert text not in assessing.said
 
 
 def revisions(turngate: Turngate, bootstrap: str) -> dict[str, dict[str, list[str]]]:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.cli.conftest import Turngate
-from tests.cli.slack_commands import Running, running, slack_file
+from tests.cli.processes import Running
+from tests.cli.slack_commands import running, slack_file
 from tests.sinks.stage import Stage
 from tests.slack import Call, Fault, Slack
 
@@ -31,12 +31,10 @@ def outcomes(turngate: Turngate, log: Path) -> dict[str, str]:
 
 
 def until_recorded(turngate: Turngate, log: Path, process: Running, *turns: str) -> dict[str, str]:
-    deadline = time.monotonic() + 60
-    while set(found := outcomes(turngate, log)) != set(turns):
-        assert process.process.poll() is None, process.said
-        assert time.monotonic() < deadline, process.said
-        time.sleep(0.05)
-    return found
+    def found() -> dict[str, str] | None:
+        return told if set(told := outcomes(turngate, log)) == set(turns) else None
+
+    return process.wait(found)
 
 
 def test_turns_go_out_and_their_records_are_applied(turngate: Turngate, stage: Stage, tmp_path: Path) -> None:

@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import json
-import os
-import signal
-import subprocess
-import time
 from pathlib import Path
+from typing import Any
 
 import psycopg
 import pytest
@@ -15,7 +12,8 @@ from psycopg import sql
 from psycopg.conninfo import make_conninfo
 
 from tests.broker import Broker
-from tests.cli.conftest import DRAFT, INSTALLED, MESSAGE, POLICY, Turngate, listing, written
+from tests.cli.conftest import DRAFT, MESSAGE, POLICY, Turngate, listing, written
+from tests.cli.processes import running
 from tests.cli.test_on_kafka import worker
 from tests.cli.test_operating import NOTE
 from turngate.streams.clock import now_ms
@@ -32,24 +30,18 @@ def test_from_a_draft_to_its_explanation(
         admin.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(unique)))
     there = make_conninfo(postgres, dbname=unique)
     assert turngate("topics", "create", *at, "--partitions", 2).exit_code == 0
-    command = [INSTALLED, "store", "fill", *at, "--postgres-dsn", there]
-    said = tmp_path / "said"
-    with worker(own_broker.bootstrap), said.open("wb") as out:
-        filling = subprocess.Popen(command, stderr=out, env=os.environ)
-        try:
-            for number, line in enumerate((POLICY, listing(now_ms()), MESSAGE, NOTE, DRAFT)):
-                lines = written(tmp_path / str(number), line, at=now_ms())
-                assert turngate("send", lines, *at).exit_code == 0
-            explained = ("explain", "t1", "--tenant", "acme", "--json", "--postgres-dsn")
-            deadline = time.monotonic() + 60
-            while (told := turngate(*explained, there)).exit_code != 0 or not json.loads(told.stdout)["authorized"]:
-                assert time.monotonic() < deadline, said.read_text()
-                assert filling.poll() is None, said.read_text()
-            filling.send_signal(signal.SIGTERM)
-            assert filling.wait(30) == 0
-        finally:
-            filling.kill()
-    story = json.loads(told.stdout)
+    filling_it = ("store", "fill", *at, "--postgres-dsn", there)
+    with worker(own_broker.bootstrap), running(tmp_path, *filling_it) as filling:
+        for number, line in enumerate((POLICY, listing(now_ms()), MESSAGE, NOTE, DRAFT)):
+            assert turngate("send", written(tmp_path / str(number), line, at=now_ms()), *at).exit_code == 0
+
+        def explained(by: str = there) -> dict[str, Any] | None:
+            told = turngate("explain", "t1", "--tenant", "acme", "--json", "--postgres-dsn", by)
+            found: dict[str, Any] = json.loads(told.stdout) if told.exit_code == 0 else {}
+            return found if found.get("authorized") else None
+
+        story = filling.wait(explained)
+        filling.stop()
     assert [decided["verdict"] for decided in story["decisions"]] == ["deliver"]
     assert story["destination"]["audience"]["readers"] == ["slack:T1/UALEX"]
     assert [fed["permitted"] for fed in story["evidence"]] == [True]
@@ -58,13 +50,13 @@ def test_from_a_draft_to_its_explanation(
         0,
         "1 traces of 1 tenants, which name 2 records; 0 chains broken\n",
     )
-    assert "good morning" not in said.read_text()
+    assert "good morning" not in filling.said
     with psycopg.connect(there, autocommit=True) as admin:
         try:
             assert turngate("store", "read-only", reader, "--postgres-dsn", there).exit_code == 0
             admin.execute(sql.SQL("ALTER ROLE {} LOGIN").format(sql.Identifier(reader)))
             only = make_conninfo(there, user=reader)
-            assert json.loads(turngate(*explained, only).stdout) == story
+            assert explained(only) == story
             seen = turngate("who-can-see", "revision:plan@1", "--tenant", "acme", "--postgres-dsn", only)
             assert "  may be heard by slack:T1/UALEX\n" in seen.stdout
         finally:

@@ -5,8 +5,7 @@ from __future__ import annotations
 import http.client
 import json
 import random
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -16,7 +15,7 @@ import httpx2
 import pytest
 
 from tests.cli.conftest import Turngate
-from tests.cli.slack_commands import Running, running, slack_file
+from tests.cli.slack_commands import running, slack_file
 from tests.gateway.conftest import Keyring, draft
 from tests.sinks.records import ROOM
 from tests.sinks.stage import Stage, once
@@ -38,14 +37,6 @@ def on_log(turngate: Turngate, log: Path, topic: str) -> list[dict[str, Any]]:
     return [json.loads(line) for line in shown.stdout.splitlines()]
 
 
-def until(process: Running, good: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 60
-    while not good():
-        assert process.process.poll() is None, process.said
-        assert time.monotonic() < deadline, process.said
-        time.sleep(0.05)
-
-
 def dealt_with(turngate: Turngate, log: Path, turns: set[str]) -> bool:
     return turns <= {delivery["value"]["turn"] for delivery in on_log(turngate, log, "deliveries")}
 
@@ -56,9 +47,9 @@ def test_events_rooms_decisions_and_deliveries(turngate: Turngate, stage: Stage,
         stage.slack.say(stage.room, "UALEX", "the zebra is out")
         stage.slack.wait_acknowledged(stage.slack.push(stage.slack.queue[0]))
         evidence = lambda: on_log(turngate, stage.path, "source-evidence")  # noqa: E731
-        until(up, lambda: [e["value"]["status"] for e in evidence()] == ["unknown", "known"])  # R-AUD-9
+        up.wait(lambda: [e["value"]["status"] for e in evidence()] == ["unknown", "known"])  # R-AUD-9
         sent = lambda: [d["value"]["status"] for d in on_log(turngate, stage.path, "deliveries")]  # noqa: E731
-        until(up, lambda: sent() == ["sent"] * 6)
+        up.wait(lambda: sent() == ["sent"] * 6)
         up.stop()
     assert sorted(stage.said()) == [f"this is t{n}" for n in range(6)]
     assert "zebra" not in up.said
@@ -94,7 +85,7 @@ def test_killed_again_and_again_it_loses_nothing_acknowledged_and_says_nothing_t
                 verdicts[turn] = answer.json().get("verdict")
             if last:
                 let_out = {f"t{n}" for n in range(6)} | {turn for turn, said in verdicts.items() if said == "deliver"}
-                until(up, partial(dealt_with, turngate, stage.path, let_out))
+                up.wait(partial(dealt_with, turngate, stage.path, let_out))
                 up.stop()
             else:
                 up.process.kill()  # in the middle of deciding, listing and sending

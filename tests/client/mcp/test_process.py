@@ -21,7 +21,7 @@ import yaml
 from mcp import Client, MCPError, StdioServerParameters
 
 from tests.cli.conftest import INSTALLED, Turngate, installed
-from tests.cli.slack_commands import Running as Process
+from tests.cli.processes import Running as Process
 from tests.client.mcp import shop as shop_module
 from tests.client.mcp.conftest import META, TURN, shop_gateway, shown, text_of, token
 from tests.client.mcp.shop import calls, shop
