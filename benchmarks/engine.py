@@ -7,16 +7,14 @@ engine alone, for its memory and the stages of a decision.
 from __future__ import annotations
 
 import argparse
-import json
 from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict, dataclass
 from multiprocessing import get_context
-from pathlib import Path
 from typing import TypeVar
 
 from benchmarks.deciding import DECISIONS_A_CHANGE, Case, Contest, Lap
-from benchmarks.measure import Spread, machine, percentile, table
+from benchmarks.measure import Spread, add_json, machine, percentile, publish, table, told
 from benchmarks.stages import Alone, Held, Stages
 from benchmarks.world import Size, World
 
@@ -188,7 +186,7 @@ def run(plan: Plan) -> tuple[str, dict[str, object]]:
     shares = _spread([share for cell in cells for share in cell.share.values])
     text = "\n\n".join(
         [
-            "\n".join(f"{name}: {value}" for name, value in before.items()) + f"\nload after: {machine()['load']}",
+            told(before),
             _cells(cells),
             "Rates are of a second of CPU, p50 and p99 by the clock."
             f" The engine's laps had a core for {shares.text(2)} of their time.",
@@ -222,7 +220,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--rounds", type=int)
     parser.add_argument("--decisions", type=int, help="in a lap; a multiple of ten")
     parser.add_argument("--stretches", type=int, help="stretches of 100 drafts that the stages are measured by")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write every value there too")
+    add_json(parser)
     given = parser.parse_args(arguments)
     base = QUICK if given.quick else Plan()
     plan = Plan(
@@ -235,9 +233,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if min(plan.members) < 5 or max(plan.sources) > 100 or plan.decisions % DECISIONS_A_CHANGE:
         parser.error("rooms have 5 members or more, drafts up to 100 sources, laps a multiple of ten decisions")
     text, values = run(plan)
-    print(text)
-    if given.json is not None:
-        given.json.write_text(json.dumps(values, indent=1), "utf-8")
+    publish(text, values, given.json)
 
 
 if __name__ == "__main__":

@@ -24,7 +24,7 @@ from typing import Any
 import aiohttp
 import psutil
 
-from benchmarks.measure import Spread, load, machine, percentile, ratios, table
+from benchmarks.measure import Spread, add_json, load, machine, percentile, publish, ratios, table, told
 from benchmarks.world import Size, World
 from tests.broker import Broker
 from tests.jvm import free_port
@@ -243,8 +243,7 @@ def run(plan: Plan, bootstrap: str | None) -> tuple[str, dict[str, Any]]:
     results = contest(plan, bootstrap)
     text = "\n".join(
         [
-            *(f"{name}: {value}" for name, value in before.items()),
-            f"load after: {load()}",
+            told(before),
             "",
             f"Rooms of {plan.members:,}, drafts of {plan.sources} sources, {plan.rounds} rounds of {plan.drafts:,}:",
             "",
@@ -265,16 +264,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--drafts", type=int, help="in each run")
     parser.add_argument("--embedded", action="store_true", help="without a broker")
     parser.add_argument("--bootstrap-servers", help="a broker without our topics, instead of one of our own")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write every value there too")
+    add_json(parser)
     given = parser.parse_args(arguments)
     base = Plan(rounds=1, drafts=400) if given.quick else Plan()
     said = {name: getattr(given, name) for name in ("members", "sources", "rounds", "drafts")}
     if given.embedded:
         base = replace(base, contenders=(Contender.CONSTANT, Contender.UP))
     text, values = run(replace(base, **{k: v for k, v in said.items() if v is not None}), given.bootstrap_servers)
-    print(text)
-    if given.json is not None:
-        given.json.write_text(json.dumps(values, indent=1), "utf-8")
+    publish(text, values, given.json)
 
 
 if __name__ == "__main__":

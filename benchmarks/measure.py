@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import argparse
+import json
 import os
 import platform
 import resource
 import statistics
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -60,6 +62,23 @@ def machine() -> dict[str, str]:
         "python": f"{platform.python_implementation()} {platform.python_version()}",
         "load": load(),
     }
+
+
+def told(before: Mapping[str, str]) -> str:
+    """What a report begins with: the machine as it was before, and its load now."""
+    return "\n".join([*(f"{name}: {value}" for name, value in before.items()), f"load after: {load()}"])
+
+
+def add_json(parser: argparse.ArgumentParser) -> None:
+    """The option of `publish`."""
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write every value there too")
+
+
+def publish(report: str, values: object, file: Path | None) -> None:
+    """Print the report; every value goes into the file where one is named."""
+    print(report)
+    if file is not None:
+        file.write_text(json.dumps(values, indent=1), "utf-8")
 
 
 def cores() -> int:

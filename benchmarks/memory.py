@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import argparse
 import gc
-import json
 import shutil
 import time
 from collections.abc import Iterable, Iterator, Sequence
@@ -19,7 +18,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from benchmarks.history import History
-from benchmarks.measure import Spread, machine, rss, table
+from benchmarks.measure import Spread, add_json, machine, publish, rss, table, told
 from turngate.processors.engine import Engine
 from turngate.processors.keys import TEST_KEYS
 from turngate.schemas.catalog import topic_of
@@ -232,8 +231,7 @@ def _deep(d: Deep) -> tuple[str, ...]:
 
 def _text(before: dict[str, str], *tables: tuple[str, ...] | Rows) -> str:
     heads, rows = tables[::2], tables[1::2]
-    on = "\n".join(f"{name}: {value}" for name, value in before.items()) + f"\nload after: {machine()['load']}"
-    return "\n\n".join([on, *(table(head, row) for head, row in zip(heads, rows, strict=True))])  # type: ignore[arg-type]
+    return "\n\n".join([told(before), *(table(head, row) for head, row in zip(heads, rows, strict=True))])  # type: ignore[arg-type]
 
 
 def run(plan: Plan, keep: Path | None = None) -> tuple[str, dict[str, object]]:
@@ -264,7 +262,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--drafts", type=int)
     parser.add_argument("--depth", type=int)
     parser.add_argument("--leaves", type=int)
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write every value there too")
+    add_json(parser)
     parser.add_argument("--keep", type=Path, metavar="FILE", help="keep the checkpoint there, for benchmarks.restart")
     given = parser.parse_args(arguments)
     base = QUICK if given.quick else Plan()
@@ -275,9 +273,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         leaves=given.leaves or base.leaves,
     )
     text, values = run(plan, given.keep)
-    print(text)
-    if given.json is not None:
-        given.json.write_text(json.dumps(values, indent=1), "utf-8")
+    publish(text, values, given.json)
 
 
 if __name__ == "__main__":

