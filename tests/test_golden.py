@@ -5,6 +5,7 @@ On the embedded log, and through the worker on a broker.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import subprocess
@@ -14,7 +15,9 @@ from pathlib import Path
 
 import pytest
 
+from turngate.processors.engine import Engine
 from turngate.processors.keys import TEST_KEYS
+from turngate.schemas.catalog import OUTPUT_TOPICS
 from turngate.schemas.codec import Codec, Undecodable
 from turngate.schemas.inputs import Record
 from turngate.schemas.outputs import DecisionTraced, SharingOffered
@@ -54,6 +57,19 @@ def test_every_stream_gives_what_is_expected_all_in_one_file(kept: Kept) -> None
     _, done = kept
     assert done.returncode == 0, done.stdout + done.stderr
     assert done.stdout.splitlines()[-1] == "120 passed, 0 failed"
+
+
+def test_the_same_engine_makes_the_same_bytes_and_leaves_the_same_state(kept: Kept) -> None:  # R-RUN-3
+    """Also of what the checker leaves free. Where this changes on purpose, `Engine.version` grows (architecture.md)."""
+    made, state = hashlib.sha256(), hashlib.sha256()
+    with LocalLog(kept[0], read_only=True) as log:
+        for topic in OUTPUT_TOPICS:
+            for message in log.scan(topic):
+                made.update(repr((topic, message.key, message.value, message.headers)).encode())
+        for entry in sorted(log.checkpoint(0).entries):
+            state.update(repr(entry).encode())
+    known = json.loads((FOLDER / "bytes.json").read_text("utf-8"))
+    assert known[Engine.version] == {"records": made.hexdigest(), "state": state.hexdigest()}
 
 
 def test_every_stream_leaves_a_whole_chain(kept: Kept) -> None:  # R-RET-2
