@@ -5,10 +5,12 @@ from __future__ import annotations
 import pytest
 
 from tests.processors.feed import ALEX, C1, D1, KIM, MORGAN, Feed, codes, ready, ref, untraced, verdicts
+from turngate.schemas.codec import Codec
 from turngate.schemas.inputs import MessageDeleted
 from turngate.schemas.outputs import EvidenceRecorded, TurnDecided
 from turngate.schemas.shapes import AuthorKind, Rendering
 
+CODEC = Codec()
 ONLY_ALEX = {"server": "drive", "audience": {"readers": [ALEX]}}
 BOTH = {"server": "drive", "audience": {"readers": [ALEX, KIM]}}
 
@@ -183,3 +185,15 @@ def test_a_result_of_an_inference_that_nobody_knows_is_of_every_inference(
     feed.context(C1, "q1", "t1")
     feed.tool(C1, "c", turn="t1", request="never seen", **terms)
     assert verdicts(feed.draft(C1, "t1", trigger=ref(C1, 1), renderings=answer("q1"))) == [("t1", verdict)]
+
+
+@pytest.mark.parametrize(("room", "otherwise"), [(C1, "deliver"), (D1, "hold")])
+@pytest.mark.parametrize("call", ["c\n", "\nc"])
+def test_of_a_turn_made_of_what_no_ref_can_name_nothing_is_decided(call: str, room: str, otherwise: str) -> None:
+    feed = ready(C1, [ALEX, KIM])
+    feed.tool(room, call, turn="t")
+    out = feed.draft(room, "t")
+    named = call == "c\n"
+    assert verdicts(out) == [("t", otherwise if named else "drop")]
+    assert ("decision_error" in codes(out)) is not named  # R-RUN-6
+    assert list(map(repr, out)) == [repr(CODEC.decode(CODEC.encode(record))) for record in out]
