@@ -36,25 +36,29 @@ class RecentBy(Generic[G, K, V]):
         """What is remembered under a first key; it is written by `keep` alone."""
         found = self._groups.get(group)
         if found is None:
-            self._one_more()
+            self._make_room()
             found = self._groups[group] = {}
+            self._kept += 1
         return found
 
     def keep(self, group: G, key: K, value: V) -> V:
         """Remember a value, which is given back."""
-        self._one_more()
+        self._make_room()
         self.of(group)[key] = value
+        self._kept += 1
         return value
+
+    def __len__(self) -> int:
+        return sum(1 + len(group) for group in self._groups.values())
 
     def clear(self) -> None:
         """Forget everything."""
         self._groups.clear()
         self._kept = 0
 
-    def _one_more(self) -> None:
-        """Of too many values and first keys, the older half of the keys goes."""
-        if self._kept >= self._most:
+    def _make_room(self) -> None:
+        """Where there are too many values and first keys for one more of each, the older half of the keys goes."""
+        while self._kept + 2 > self._most:
             for old in list(islice(self._groups, (len(self._groups) + 1) // 2)):
                 del self._groups[old]
-            self._kept = sum(1 + len(group) for group in self._groups.values())
-        self._kept += 1
+            self._kept = len(self)

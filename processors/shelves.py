@@ -143,7 +143,13 @@ class EvidenceRows(Rows["Evidence"]):
 
     def agents(self, tenant: str, ref: str) -> list[str]:
         """Which agents of a tenant have a row of the ref."""
-        return [agent for agent in self._stacks.get(tenant, ()) if (tenant, ref, agent) in self]
+        places = _places(ref)
+        return [
+            agent
+            for agent, rooms in self._stacks.get(tenant, {}).items()
+            if (tenant, ref, agent) in self._elsewhere
+            or any(room in rooms and name in rooms[room] for room, name in places)
+        ]
 
     def of_tenant(self, tenant: str) -> Iterator[tuple[str, str, Evidence]]:
         """Ref, agent and row of everything that a tenant has."""
@@ -188,15 +194,10 @@ class EvidenceRows(Rows["Evidence"]):
         rooms = self._stacks.get(tenant, {}).get(agent)
         if rooms is None:
             return None
-        at = ref.rfind("/") if ref.startswith(MESSAGE) else -1
-        while at > 0:
-            room = ref[len(MESSAGE) : at]
+        for room, name in _places(ref):
             stack = rooms.get(room)
-            if stack is not None:
-                name = short(ref[at + 1 :])
-                if name in stack:
-                    return room, name, stack
-            at = ref.rfind("/", 0, at)
+            if stack is not None and name in stack:
+                return room, name, stack
         elsewhere = self._elsewhere.get(key)
         return None if elsewhere is None else (elsewhere, ref.encode(), rooms[elsewhere])
 
@@ -252,6 +253,16 @@ class EvidenceRows(Rows["Evidence"]):
         whose = int.from_bytes(packed[_WHOSE:_CONTENT], "big")
         if whose != _NOBODY:
             self._whose.leave(whose)
+
+
+def _places(ref: str) -> list[tuple[str, Name]]:
+    """The rooms in which a message may be by its id, and its name there."""
+    found: list[tuple[str, Name]] = []
+    at = ref.rfind("/") if ref.startswith(MESSAGE) else -1
+    while at > 0:
+        found.append((ref[len(MESSAGE) : at], short(ref[at + 1 :])))
+        at = ref.rfind("/", 0, at)
+    return found
 
 
 def _moment(packed: bytes) -> int:

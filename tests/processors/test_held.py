@@ -16,6 +16,7 @@ from tests.processors.streams import examples
 from turngate.processors import collecting
 from turngate.processors.keys import NO_KEYS
 from turngate.processors.ledger import Caches, Ledger
+from turngate.processors.recent import RecentBy
 from turngate.processors.refnames import RefNames, short
 from turngate.processors.rows import Context, Evidence, LeafRow, Revision, Turn, Value, but
 from turngate.processors.shelves import CONTENT_BYTES
@@ -159,8 +160,9 @@ REFS = [
 def test_evidence(steps: list[tuple[int, bool, int]], rows: list[Evidence]) -> None:
     tables = Tables()
     play(tables, "evidence", REFS, steps, list(rows))
+    for name in {key[1] for key in REFS}:
+        assert set(tables.shelves.agents("acme", name)) == {key[2] for key in tables.evidence.rows if key[1] == name}
     for key, row in tables.evidence.rows.items():
-        assert key[2] in tables.shelves.agents("acme", key[1])
         assert key in tables.shelves.in_room("acme", row.room)
     again = Tables()
     again.state.load(sorted(tables.state.entries(), reverse=True))
@@ -205,6 +207,19 @@ def at_once_held() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as change:
         change.setattr("turngate.processors.squeezed._RECENT", 4)
         yield
+
+
+def test_what_is_remembered_by_two_keys_is_a_bounded_part() -> None:
+    known: RecentBy[str, int, str] = RecentBy(50)
+    for n in range(1_000):
+        room = f"room {n // 7 % 90}"
+        assert known.keep(room, n, f"{room}, {n}") == known.of(room)[n] == f"{room}, {n}"
+        assert len(known) <= 50
+        known.of(f"nobody asks for more of {n}")
+        assert len(known) <= 50
+    assert known.of("room 52")[999] == "room 52, 999"
+    known.clear()
+    assert not known.of("room 52")
 
 
 @pytest.mark.parametrize(
