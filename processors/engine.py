@@ -165,11 +165,11 @@ class Engine:
 
     def _do_what_is_due(self) -> list[Record]:
         """Everything due at the new time, before the record is handled, in order of arrival (R-TIME-4)."""
-        waits = [(waiting.since, key, waiting) for key, waiting in self._queue.due(self.now)]
-        rooms = self._calendar.ended(self.now, self._ledger)
+        due: list[tuple[int, Key, Waiting | None]] = []
+        due += [(waiting.since, key, waiting) for key, waiting in self._queue.due(self.now)]
+        due += [(since, key, None) for since, key in self._calendar.ended(self.now, self._ledger)]
         out: list[Record] = []
-        due = [*waits, *((since, key, None) for since, key in rooms)]
-        for _, key, waiting in sorted(due, key=lambda d: d[:2]) if due else ():
+        for _, key, waiting in sorted(due, key=lambda d: d[:2]):
             if waiting is None:
                 ledger = self._ledger(key[0])
                 forget_room(ledger, key[1])

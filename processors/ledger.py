@@ -25,8 +25,6 @@ LEAF_BYTES = 16
 _LEAF_FIELDS = tuple(field.name for field in fields(LeafRow))
 #: What the codes against a leaf depend on besides it: agent, room, audience's key, whether its own words may be said.
 Asker = tuple[str, str, str, bool]
-#: Stands for a row of policies that was not looked up yet; None is that there is none.
-_NOT_READ = object()
 
 
 class Against(NamedTuple):
@@ -79,8 +77,7 @@ class Ledger:
         self.keys = keys
         self.key = (caches.tenant,)
         self._policies: dict[str | None, Effective] = {}
-        self._published: object = _NOT_READ  # the row that the policies in force were worked out of
-        self._only: Effective | None = None
+        self._only: Effective | None = None  # every room has the only one there is
         self.out: list[Record] = []
         #: What was worked out of a turn while this one record is applied, in which its sources do not change.
         self.exposure: dict[str, Any] = {}
@@ -103,7 +100,7 @@ class Ledger:
         """A room starts with the first record that names it, and keeps the policy it started with (R-POL-1)."""
         key = (self.tenant, room)
         if key not in self.tables.started:
-            self.tables.started.put(key, Started(len(self._documents()), self.now, self.arrival))
+            self.tables.started.put(key, Started(len(self.documents()), self.now, self.arrival))
             self._policies.pop(room, None)
 
     def active(self, room: str | None) -> None:
@@ -115,20 +112,23 @@ class Ledger:
 
     def policy(self, room: str | None) -> Effective:
         """The policy in force for a room; without one, or for a room that has not started, the latest alone."""
-        row = self.tables.policies.get(self.key)
-        if row is not self._published:
-            self._published = row
-            self._policies.clear()
-            self._only = None if row is not None and len(row.documents) > 1 else self._effective(None)
-        if self._only is not None:  # every room has the only one there is
+        if self._only is not None:
             return self._only
         found = self._policies.get(room)
         if found is None:
             found = self._policies[room] = self._effective(room)
+            if len(self.documents()) <= 1:
+                self._only = found
         return found
 
+    def publish(self, documents: tuple[tuple[int, str], ...]) -> None:
+        """Put these versions of the policy in force, in the place of those before."""
+        self.tables.policies.put(self.key, Policies(documents))
+        self._policies.clear()
+        self._only = None
+
     def _effective(self, room: str | None) -> Effective:
-        documents = self._documents()
+        documents = self.documents()
         started = None if room is None else self.tables.started.get((self.tenant, room))
         first = len(documents) if started is None else started.policies
         first = max(first, 1) - 1  # a room that started before the first policy is pinned to that
@@ -140,7 +140,8 @@ class Ledger:
             found = self.caches.effective[key] = effective(versions)
         return found
 
-    def _documents(self) -> tuple[tuple[int, str], ...]:
+    def documents(self) -> tuple[tuple[int, str], ...]:
+        """The versions that were published, as (version, document)."""
         row: Policies | None = self.tables.policies.get(self.key)
         return () if row is None else row.documents
 

@@ -115,18 +115,13 @@ def judge_all(ledger: Ledger, refs: Iterable[tuple[str, Source | None]], to: Des
             one = Judged((absent(ledger, ref, to.agent),))
         else:
             leaves = found.leaves
-            one = PERMITTED if found.plain and _nothing(known, leaves) else _judge(ledger, found, to, known, asker)
+            clear = found.plain
+            for key in leaves:
+                clear = clear and known.get(key) is _NOTHING
+            one = PERMITTED if clear else _judge(ledger, found, to, known, asker)
         ledger.compared[ref] = leaves, one
         judged.append(one)
     return judged
-
-
-def _nothing(known: dict[str, Against], leaves: tuple[str, ...]) -> bool:
-    """Whether it is known of all leaves that nothing is against them."""
-    for key in leaves:  # noqa: SIM110 - half the time
-        if known.get(key) is not _NOTHING:
-            return False
-    return True
 
 
 def _judge(ledger: Ledger, found: Source, to: Destination, known: dict[str, Against], asker: Asker) -> Judged:

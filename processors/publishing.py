@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from turngate.processors.errors import Refused
 from turngate.processors.ledger import Ledger
-from turngate.processors.rows import Policies
 from turngate.schemas.inputs import PolicyPublished
 from turngate.schemas.policy import PolicyInvalid, parse_policy
 from turngate.schemas.shapes import Code
@@ -16,8 +15,7 @@ def published(ledger: Ledger, record: PolicyPublished) -> None:
     Raises `Refused` with `policy_invalid`, the line and the reason, where the document does not validate, where its
     number is not the record's version, or where that version is not newer than every one before.
     """
-    key = (ledger.tenant,)
-    known = (ledger.tables.policies.get(key) or Policies()).documents
+    known = ledger.documents()
     try:
         policy = parse_policy(record.document)
     except PolicyInvalid as error:
@@ -28,4 +26,4 @@ def published(ledger: Ledger, record: PolicyPublished) -> None:
         return
     if known and policy.version <= max(number for number, _ in known):
         raise Refused(Code.POLICY_INVALID, f"line 1: version: must be greater than {max(n for n, _ in known)}")
-    ledger.tables.policies.put(key, Policies((*known, (policy.version, record.document))))
+    ledger.publish((*known, (policy.version, record.document)))

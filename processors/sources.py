@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from turngate.processors.evidence import evidence_of
@@ -54,10 +54,16 @@ class Source:
 
 
 def sources(
-    ledger: Ledger, refs: Iterable[str], agent: str, exempt: Exempt = NOTHING_EXEMPT
+    ledger: Ledger, refs: Sequence[str], agent: str, exempt: Exempt = NOTHING_EXEMPT
 ) -> list[tuple[str, Source | None]]:
     """Each ref with what the agent has of it; None where it has nothing."""
-    return [(ref, source(ledger, ref, agent, exempt)) for ref in refs]
+    found = ledger.found
+    if found is None or ledger.found_by != agent or exempt is not NOTHING_EXEMPT:
+        return [(ref, source(ledger, ref, agent, exempt)) for ref in refs]
+    for ref in refs:
+        if ref not in found:
+            found[ref] = _source(ledger, ref, agent, NOTHING_EXEMPT)
+    return [(ref, found[ref]) for ref in refs]
 
 
 def source(ledger: Ledger, ref: str, agent: str, exempt: Exempt = NOTHING_EXEMPT) -> Source | None:
@@ -118,14 +124,13 @@ def absent(ledger: Ledger, ref: str, agent: str) -> Code:
     return Code.OTHER_AGENT if known else Code.SOURCE_MISSING
 
 
-def as_seen(ledger: Ledger, refs: Iterable[str], agent: str, *, keep: bool) -> list[str]:
+def as_seen(ledger: Ledger, refs: Sequence[str], agent: str, *, keep: bool) -> list[str]:
     """The leaves of these refs as a turn sees them, each once: those of a revision carry it as `via` (R-EVI-6).
 
     They are remembered only where whoever asks is to `keep` them; else it is only their names that count.
     """
     seen: dict[str, None] = {}
-    for ref in refs:
-        found = source(ledger, ref, agent)
+    for _, found in sources(ledger, refs, agent):
         if found is None:
             continue
         leaves = _too_many(ledger, found, agent) if found.over else found.leaves

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from turngate.processors.ledger import Ledger
@@ -37,7 +37,7 @@ class Armed(NamedTuple):
     values: bool = False
 
 
-def of_refs(ledger: Ledger, agent: str, room: str, refs: Iterable[str]) -> Armed:
+def of_refs(ledger: Ledger, agent: str, room: str, refs: Sequence[str]) -> Armed:
     """What these refs arm in a room."""
     arms = 0
     missing = []
@@ -88,7 +88,7 @@ def of_conversation(ledger: Ledger, agent: str, room: str, thread: str | None) -
     if row is None:
         return CLEAR, 0
     ttl = ledger.policy(room).settings.interlock.taint_ttl
-    bits = Bits(_live(ledger, row.private_at, ttl), _live(ledger, row.untrusted_at, ttl))
+    bits = _BITS[_live(ledger, row.private_at, ttl) + 2 * _live(ledger, row.untrusted_at, ttl)]
     since = max(row.private_since if bits.private else 0, row.untrusted_since if bits.untrusted else 0)
     return bits, since
 
