@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
@@ -68,7 +69,7 @@ def verify(
     if store:
         _verify_store(connection, exported, signed, bound if outbound else bound[:1], as_json)
         return
-    traces = decisions = tenants = broken = 0
+    total = _Total(as_json)
     with recorded(connection, exported) as (records, codec):
         for at in signed:
             if at >= records.partitions:
@@ -78,12 +79,9 @@ def verify(
                 found = audited(
                     records, codec, partition, signed.get(partition), bound if outbound else bound[:1], told
                 )
-            for one in found.breaks:
-                typer.echo(json.dumps(asdict(one), ensure_ascii=False) if as_json else _text(one))
+            total.add(found.chains, len(found.chains.heads), found.breaks)
             _tell(found)
-            traces, decisions = traces + found.chains.traces, decisions + found.chains.decisions
-            tenants, broken = tenants + len(found.chains.heads), broken + len(found.breaks)
-    _sum(traces, decisions, tenants, broken, as_json)
+    total.say()
 
 
 def _verify_store(
@@ -98,29 +96,47 @@ def _verify_store(
 
     if exported is not None:
         raise Impossible("--store and --exported are two places: give one of them")
-    traces = decisions = tenants = broken = 0
+    total = _Total(as_json)
     with the_store(connection) as asking:
         from turngate.sinks.store.verifying import SETTLE_MS, verify
 
         # A log's store has just been filled to its end: nothing lags behind.
         for found in verify(asking, signed, bound, SETTLE_MS if connection.log_file() is None else None):
-            for one in found.breaks:
-                typer.echo(json.dumps(asdict(one), ensure_ascii=False) if as_json else _text(one))
+            total.add(found.chains, 1, found.breaks)
             _tell_chains(found.chains, f"audit[{found.partition}]")
             if found.waiting:
                 typer.echo(f"{found.tenant}: what its end lacks may not be in the store yet: ask again", err=True)
-            traces, decisions = traces + found.chains.traces, decisions + found.chains.decisions
-            tenants, broken = tenants + 1, broken + len(found.breaks)
-    _sum(traces, decisions, tenants, broken, as_json)
+    total.say()
 
 
-def _sum(traces: int, decisions: int, tenants: int, broken: int, as_json: bool) -> None:
-    if as_json:
-        typer.echo(json.dumps({"traces": traces, "named": decisions, "tenants": tenants, "broken": broken}))
-    else:
-        typer.echo(f"{traces} traces of {tenants} tenants, which name {decisions} records; {broken} chains broken")
-    if broken:
-        raise typer.Exit(NO)
+class _Total:
+    """What was checked in all, and each break as it is found."""
+
+    def __init__(self, as_json: bool) -> None:
+        self._as_json = as_json
+        self._traces = self._named = self._tenants = self._broken = 0
+
+    def add(self, chains: Chains, tenants: int, breaks: Sequence[Break]) -> None:
+        """The chains of so many more tenants."""
+        for one in breaks:
+            typer.echo(json.dumps(asdict(one), ensure_ascii=False) if self._as_json else _text(one))
+        self._traces += chains.traces
+        self._named += chains.decisions
+        self._tenants += tenants
+        self._broken += len(breaks)
+
+    def say(self) -> None:
+        """Exit code 1 where a chain is broken."""
+        if self._as_json:
+            told = {"traces": self._traces, "named": self._named, "tenants": self._tenants, "broken": self._broken}
+            typer.echo(json.dumps(told))
+        else:
+            typer.echo(
+                f"{self._traces} traces of {self._tenants} tenants, which name {self._named} records; "
+                f"{self._broken} chains broken"
+            )
+        if self._broken:
+            raise typer.Exit(NO)
 
 
 @app.command()
