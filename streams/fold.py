@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Protocol
@@ -26,6 +26,8 @@ _TRACEPARENT = re.compile(rb"[0-9a-f]{2}-([0-9a-f]{32})-[0-9a-f]{16}-[0-9a-f]{2}
 
 #: Bytes of the largest record that may come of one. Topics are made to take it, with its key and headers.
 RECORD_BYTES = 16_000_000
+#: Bytes of records after which no more of them are decoded ahead.
+AHEAD_BYTES = 64 * 1024
 
 
 class Applies(Protocol):
@@ -90,12 +92,12 @@ class Fold:
         outputs: list[Outgoing] = []
         late: list[Position] = []
         drafts = 0
-        for message in in_order(stretch.messages):
+        for message, record in self._decoded(in_order(stretch.messages)):
             draft = message.topic == DRAFTS
             drafts += draft
             if draft and stretch.late:
                 late.append(Position(topic=message.topic, partition=message.partition, offset=message.offset))
-            outputs += self._one(message, late=draft and stretch.late)
+            outputs += self._one(message, record, late=draft and stretch.late)
         before = self._listed({t: p for t, p in stretch.start.items() if stretch.end[t] != p})
         after = self._listed({t: p for t, p in stretch.end.items() if stretch.start[t] != p})
         self.positions |= stretch.end
@@ -119,15 +121,27 @@ class Fold:
             if m.partition != self.partition or not start <= m.offset < end:
                 raise ValueError(f"{m.topic}[{m.partition}]: the record at {m.offset} lies outside the stretch")
 
-    def _one(self, message: Message, late: bool) -> list[Outgoing]:
-        position = Position(topic=message.topic, partition=message.partition, offset=message.offset)
-        raw = message.value or b""
+    def _decoded(self, messages: Iterable[Message]) -> Iterator[tuple[Message, Record | Undecodable]]:
+        """Records, or why they are none, some decoded ahead of the first of them that is applied.
+
+        Decoding and deciding use other code and memory each; where they take turns, each displaces the other's from the
+        processor's caches.
+        """
+        for part in _parts(messages):
+            yield from [(message, self._read(message)) for message in part]
+
+    def _read(self, message: Message) -> Record | Undecodable:
         try:
             record = self._codec.decode(message.value)
-            if not _keyed(message, record):
-                raise Undecodable(type(record).__name__)
         except Undecodable as error:
-            emitted = self._engine.refuse(_tenant(message), error.schema, position, message.timestamp, raw)
+            return Undecodable(error.schema)  # without the traceback, which holds on to the bytes
+        return record if _keyed(message, record) else Undecodable(type(record).__name__)
+
+    def _one(self, message: Message, record: Record | Undecodable, late: bool) -> list[Outgoing]:
+        position = Position(topic=message.topic, partition=message.partition, offset=message.offset)
+        raw = message.value or b""
+        if isinstance(record, Undecodable):
+            emitted = self._engine.refuse(_tenant(message), record.schema, position, message.timestamp, raw)
         else:
             call = self._engine.late if late else self._engine.apply
             emitted = call(record, position, message.timestamp, raw)
@@ -195,6 +209,19 @@ def pieces(messages: Iterable[Message]) -> list[list[Message]]:
         else:
             found.append([message])
     return found
+
+
+def _parts(messages: Iterable[Message]) -> Iterator[list[Message]]:
+    """Records in their order, so many together as are decoded ahead."""
+    part: list[Message] = []
+    size = 0
+    for message in messages:
+        part.append(message)
+        size += len(message.value or b"")
+        if size >= AHEAD_BYTES:
+            yield part
+            part, size = [], 0
+    yield part
 
 
 def _keyed(message: Message, record: Record) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -15,6 +16,7 @@ from tests.streams.world import CODEC, EPOCH, ROOMS, Input, draft, listing, mess
 from turngate.processors.engine import Engine
 from turngate.schemas.catalog import APPLIED, DEAD_LETTERS, DRAFTS, INPUT_TOPICS
 from turngate.schemas.outputs import RecordRefused, StretchApplied, TurnDecided
+from turngate.streams import fold
 from turngate.streams.fold import RECORD_BYTES, Fold, in_order
 from turngate.streams.log import Commit, Message, Outgoing, Stretch
 
@@ -135,6 +137,22 @@ def test_bytes_that_are_no_record_become_a_dead_letter_and_the_partition_goes_on
     assert len(on(commit, "memory-revisions")) == 1
 
 
+@pytest.mark.parametrize("ahead_bytes", [1, 1_000, fold.AHEAD_BYTES])
+def test_how_many_records_are_decoded_ahead_changes_nothing(ahead_bytes: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """R-RUN-5: each is applied or refused in its place, as if it were the only one."""
+    monkeypatch.setattr(fold, "AHEAD_BYTES", ahead_bytes)
+    given = [lying(message(n, ROOMS[0], n), n) for n in range(50)]
+    given = [replace(m, value=b"no record") if m.offset % 7 == 3 else m for m in given]
+    together, commit = applied(given)
+    engine = Chain()
+    singly = Fold(0, engine, CODEC)
+    topic = given[0].topic
+    commits = [singly.apply(Stretch({topic: m.offset}, {topic: m.offset + 1}, [m])) for m in given]
+    assert commit.outputs[:-1] == [out for one in commits for out in one.outputs[:-1]]
+    assert together.state.digest() == engine.state.digest()
+    assert len(on(commit, DEAD_LETTERS)) == sum(m.value == b"no record" for m in given) > 2
+
+
 def test_a_record_under_another_key_is_refused_by_its_schema() -> None:
     """Contract section 1: a record that was keyed as another tenant's must not reach that tenant's state."""
     given = message(1, ROOMS[0], 1, tenant="bolt")
@@ -219,26 +237,26 @@ def test_a_record_of_which_a_larger_one_would_come_than_can_be_written_has_faile
     record_bytes: int, verdict: str
 ) -> None:
     """R-RUN-6: it is a drop and visible, everything that is written fits, and the partition goes on."""
-    fold = Fold(0, Engine(), CODEC, record_bytes=record_bytes)
+    narrow = Fold(0, Engine(), CODEC, record_bytes=record_bytes)
     crowd = tuple(f"slack:T1/U{n:03}" for n in range(60))
     said = [message(2, ROOMS[0], 0), draft(3, ROOMS[0], "t", (ref(ROOMS[0], 0),))]
-    commit = fold.apply(stretch([lying(one, 0) for one in (policy(0), listing(1, ROOMS[0], crowd), *said)]))
+    commit = narrow.apply(stretch([lying(one, 0) for one in (policy(0), listing(1, ROOMS[0], crowd), *said)]))
     assert all(len(out.value or b"") <= record_bytes for out in commit.outputs)
     (decided,) = (r for o in commit.outputs if isinstance(r := CODEC.decode(o.value), TurnDecided))
     assert decided.verdict == verdict
     assert [CODEC.decode(o.value).code for o in on(commit, DEAD_LETTERS)] == ["decision_error"] * (verdict == "drop")
-    assert fold.positions["turn-drafts"] == 1
+    assert narrow.positions["turn-drafts"] == 1
 
 
 def refused(bad: Stretch) -> str:
     """What a fold that stands after one message says of a stretch that does not fit; nothing is applied."""
     engine = Chain()
-    fold = Fold(0, engine, CODEC)
-    fold.apply(stretch([lying(message(1, ROOMS[0], 1), 0)]))
-    positions, digest = dict(fold.positions), engine.state.digest()
+    standing = Fold(0, engine, CODEC)
+    standing.apply(stretch([lying(message(1, ROOMS[0], 1), 0)]))
+    positions, digest = dict(standing.positions), engine.state.digest()
     with pytest.raises(ValueError, match=r"\[0\]|partition 0|\[1\]") as error:
-        fold.apply(bad)
-    assert (fold.positions, engine.state.digest(), len(engine.applied)) == (positions, digest, 1)
+        standing.apply(bad)
+    assert (standing.positions, engine.state.digest(), len(engine.applied)) == (positions, digest, 1)
     return str(error.value)
 
 
