@@ -8,9 +8,10 @@ with connect("http://127.0.0.1:8080", token=TOKEN) as gate:
 
 from __future__ import annotations
 
+import ssl
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractAsyncContextManager, contextmanager
-from functools import partial
+from functools import partial, wraps
 from typing import Any, ParamSpec, TypeVar, overload
 
 from anyio.from_thread import BlockingPortal, start_blocking_portal
@@ -18,17 +19,15 @@ from anyio.from_thread import BlockingPortal, start_blocking_portal
 from turngate.client import gate as asynchronous
 from turngate.client import http
 from turngate.client.context import Context
-from turngate.client.memories import Remembered
+from turngate.client.gate import Mode
 from turngate.client.turn import Turn
-from turngate.client.verdict import Verdict
-from turngate.schemas.shapes import Audience, Reason, Rendering
 
 T = TypeVar("T")
 P = ParamSpec("P")
 
 
 class SyncTurn:
-    """One turn (`turngate.client.Turn`); its methods return what those return when awaited."""
+    """One turn (`turngate.client.Turn`): each method is called as that one's is, and returns what it comes to."""
 
     def __init__(self, turn: Turn, portal: BlockingPortal) -> None:
         self._turn = turn
@@ -36,6 +35,12 @@ class SyncTurn:
         self.name = turn.name
         self.saw = turn.saw
         self.meta = turn.meta
+        self.tool_returned = self._waiting(turn.tool_returned)
+        self.remember = self._waiting(turn.remember)
+        self.forget = self._waiting(turn.forget)
+        self.request_sharing = self._waiting(turn.request_sharing)
+        self.say = self._waiting(turn.say)
+        self.final = self._waiting(turn.final)
 
     @overload
     def context(self, candidates: Mapping[str, T]) -> Context[T]: ...  # type: ignore[overload-overlap]
@@ -43,34 +48,14 @@ class SyncTurn:
     def context(self, candidates: Iterable[str]) -> Context[None]: ...
     def context(self, candidates: Mapping[str, Any] | Iterable[str]) -> Context[Any]:
         """Which candidates a model may be handed."""
-        return self._call(self._turn.context, candidates)
+        return self._portal.call(self._turn.context, candidates)
 
-    def tool_returned(self, server: str, operation: str, **more: Any) -> str:
-        """Record what a tool returned, before a model sees it."""
-        return self._call(self._turn.tool_returned, server, operation, **more)
+    def _waiting(self, function: Callable[P, Awaitable[T]]) -> Callable[P, T]:
+        @wraps(function)
+        def called(*args: P.args, **more: P.kwargs) -> T:
+            return self._portal.call(partial(function, *args, **more))
 
-    def remember(self, text: str, **more: Any) -> Remembered:
-        """Write a memory."""
-        return self._call(self._turn.remember, text, **more)
-
-    def forget(self, memory: str, revision: str, **more: Any) -> Remembered:
-        """End a memory's current revision."""
-        return self._call(self._turn.forget, memory, revision, **more)
-
-    def request_sharing(self, revision: str, audience: Audience) -> tuple[Reason, ...] | None:
-        """Ask whether a memory may be shared."""
-        return self._call(self._turn.request_sharing, revision, audience)
-
-    def say(self, *renderings: str | Rendering, **more: Any) -> Verdict:
-        """Ask whether one of these may be said."""
-        return self._call(self._turn.say, *renderings, **more)
-
-    def final(self, *, patience: float | None = None) -> Verdict:
-        """What became of the turn in the end."""
-        return self._call(self._turn.final, patience=patience)
-
-    def _call(self, function: Callable[P, Awaitable[T]], *args: P.args, **more: P.kwargs) -> T:
-        return self._portal.call(partial(function, *args, **more))
+        return called
 
 
 class SyncGate:
@@ -81,10 +66,19 @@ class SyncGate:
         self._portal = portal
 
     @contextmanager
-    def turn(self, *, room: str, **more: Any) -> Iterator[SyncTurn]:
-        """One turn, for `with`."""
-        with self._portal.wrap_async_context_manager(self._gate.turn(room=room, **more)) as turn:
-            yield SyncTurn(turn, self._portal)
+    def turn(
+        self,
+        *,
+        room: str,
+        trigger: str | None = None,
+        thread: str | None = None,
+        broadcast: bool = False,
+        name: str | None = None,
+    ) -> Iterator[SyncTurn]:
+        """One turn, for `with`; see `turngate.client.Gate.turn`."""
+        turn = self._gate.turn(room=room, trigger=trigger, thread=thread, broadcast=broadcast, name=name)
+        with self._portal.wrap_async_context_manager(turn) as opened:
+            yield SyncTurn(opened, self._portal)
 
 
 @contextmanager
@@ -95,7 +89,16 @@ def blocking(gate: AbstractAsyncContextManager[asynchronous.Gate]) -> Iterator[S
 
 
 @contextmanager
-def connect(url: str | None = None, *, token: str | None = None, **more: Any) -> Iterator[SyncGate]:
-    """A gate over HTTP (`turngate.client.connect`), for `with`."""
-    with blocking(http.connect(url, token=token, **more)) as gate:
-        yield gate
+def connect(
+    url: str | None = None,
+    *,
+    token: str | None = None,
+    mode: Mode | str = Mode.ENFORCE,
+    patience: float | None = None,
+    ssl_context: ssl.SSLContext | None = None,
+    plain_http: bool = False,
+) -> Iterator[SyncGate]:
+    """A gate over HTTP, for `with`; see `turngate.client.connect`."""
+    gate = http.connect(url, token=token, mode=mode, patience=patience, ssl_context=ssl_context, plain_http=plain_http)
+    with blocking(gate) as opened:
+        yield opened
