@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.processors.feed import ALEX, C1, KIM, MORGAN, POLICY, Feed, ready, ref, verdicts
+from turngate.processors.evidence import MOST_PENDING
 from turngate.schemas.inputs import Record
 from turngate.schemas.outputs import EvidenceRecorded, RefreshRequested
 from turngate.schemas.shapes import Audience
@@ -136,3 +137,40 @@ def test_many_messages_of_a_large_room_settle_in_time_that_grows_with_its_member
     listed = feed.listing(C1, [*members, KIM])
     recorded = [r for r in listed if isinstance(r, EvidenceRecorded)]
     assert [len(r.leaves[0].audience.readers) for r in recorded] == [20_001] * 100
+
+
+def asks_and_settles(feed: Feed) -> tuple[bool, bool]:
+    """Whether a message has its room listed, and whether a listing then settles it."""
+    feed.tick(10_000)  # what was asked for before is no longer under way
+    asked = any(isinstance(r, RefreshRequested) for r in feed.message(C1, 1))
+    return asked, any(isinstance(r, EvidenceRecorded) for r in feed.listing(C1, [ALEX, KIM]))
+
+
+@pytest.mark.parametrize(("later", "waits"), [(-1, False), (0, True)])
+def test_a_join_at_the_instant_a_listing_began_makes_what_is_said_wait(later: int, waits: bool) -> None:  # R-AUD-9
+    feed = started()
+    begun = feed.now
+    feed.joined(C1, KIM, at=begun + later)  # told before the listing came
+    feed.listing(C1, [ALEX], started_at=begun)
+    assert asks_and_settles(feed) == (waits, waits)
+
+
+@pytest.mark.parametrize(("again", "waits"), [(True, False), (False, True)])
+def test_a_leave_that_is_only_told_again_makes_nothing_wait(again: bool, waits: bool) -> None:  # R-AUD-9, R-RUN-4
+    feed = started()
+    left = feed.now
+    if again:
+        feed.left(C1, KIM, at=left)
+    feed.listing(C1, [ALEX, KIM])
+    feed.left(C1, KIM, at=left)
+    feed.joined(C1, KIM)
+    assert asks_and_settles(feed) == (waits, waits)
+
+
+def test_of_too_many_messages_that_wait_the_oldest_stay_unknown() -> None:  # R-AUD-9
+    feed = started()
+    for number in range(MOST_PENDING + 1):
+        feed.message(C1, number, after=10)
+    out = feed.listing(C1, [ALEX])
+    told = [r.ref for r in out if isinstance(r, EvidenceRecorded)]
+    assert told == [ref(C1, number) for number in range(1, MOST_PENDING + 1)]

@@ -193,3 +193,23 @@ def test_where_only_a_grant_permits_it_nothing_tells_whose_it_is() -> None:  # R
         for room, out in answers.items()
     }
     assert told == {C1: [("hidden", "g1")], D1: [("shown", None)]}
+
+
+@pytest.mark.parametrize(("expires", "revoked"), [("g1", "g2"), ("g2", "g1")])
+def test_of_grants_that_ended_the_one_that_was_taken_back_is_named(expires: str, revoked: str) -> None:  # R-GRT-7
+    feed = remembering()
+    feed.grant(expires, "trip@1", expires_at=feed.now + 10_000)
+    feed.grant(revoked, "trip@1")
+    exposed = {"trigger": ref(C1, 1), "exposed": ("revision:trip@1",)}
+    assert authorized(feed.draft(C1, "t1", **exposed))
+    feed.revoke("c1", revoked)
+    assert authorized(feed.draft(C1, "t2", **exposed))  # the other still permits it
+    feed.tick(10_000)
+    assert codes(feed.draft(C1, "t3", **exposed)) == {"grant_revoked"}
+
+
+def test_a_grant_that_only_expired_is_named_as_that() -> None:  # R-GRT-7: the twin
+    feed = remembering()
+    feed.grant("g1", "trip@1", expires_at=feed.now + 10_000)
+    feed.tick(10_000)
+    assert codes(feed.draft(C1, "t1", trigger=ref(C1, 1), exposed=("revision:trip@1",))) == {"grant_expired"}
