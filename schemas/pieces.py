@@ -35,7 +35,8 @@ _BESIDE = 200
 
 #: Null, false, and what ends an array or a map.
 _ZERO = b"\0"
-_NOTHING = None, b""
+#: What is no value of any record, and its bytes.
+_NOTHING: tuple[object, bytes] = object(), b""
 #: What stands before a value that may be null.
 _PRESENT = b"\2"
 
@@ -47,7 +48,7 @@ class Pieces:
         self._kept: dict[int, tuple[Shape, bytes]] = {}
         self._bytes = 0
         #: The positions encoded last, each with its bytes: all but a few are those of the decision before.
-        self._positions: list[tuple[Position | None, bytes]] = []
+        self._positions: list[tuple[object, bytes]] = []
         self._as_of: tuple[object, bytes] = _NOTHING
         self._records = {name: self._part(schema, {}) for name, schema in PIECES.items()}
 
@@ -121,7 +122,7 @@ def _record(parts: list[tuple[str, Part]]) -> Part:
 
 def _array(part: Part) -> Part:
     """An array: the count of its values and the values, if there are any, and a zero."""
-    return lambda values: b"".join([_long(len(values)), *map(part, values), _ZERO]) if values else _ZERO
+    return lambda values: b"".join([_long(len(values)), *map(part, values), _ZERO]) if len(values) else _ZERO
 
 
 def _map(part: Part) -> Part:

@@ -84,6 +84,24 @@ def test_what_is_encoded_once_is_the_same_in_every_record(name: str, data: st.Da
         assert codec.encode(record) == codec.encode_fields(name, record.model_dump(by_alias=True))
 
 
+@pytest.mark.parametrize("name", sorted(PIECES))
+@given(data=st.data())
+def test_nothing_is_written_for_a_value_that_is_not_there(name: str, data: st.DataObject) -> None:
+    record = data.draw(BY_RECORD[name])
+    written = 0
+    for field in vars(record):
+        without = record.model_copy(update={field: None})
+        try:
+            expected = SINGLE.encode_fields(name, without.model_dump(by_alias=True, warnings=False))
+        except Unencodable:
+            with pytest.raises((AttributeError, KeyError, TypeError)):
+                Codec().encode(without)
+        else:
+            assert Codec().encode(without) == expected
+            written += 1
+    assert 0 < written < len(vars(record))  # some may be null
+
+
 @pytest.mark.parametrize("count", [0, 1, 63, 64, 65, 8_191, 8_192, 20_000])
 def test_lists_of_any_length_are_the_same_in_pieces(count: int) -> None:
     place = Position(topic="ticks", partition=0, offset=7)
