@@ -21,6 +21,8 @@ _WITH_VIA = _PLAIN + _NAME
 #: Stands for no author, and for no room.
 _NONE = (1 << 8 * _NAME) - 1
 _RECENT = 20_000
+#: So many numbers of one tenant's leaves are found without its packed rows.
+_NUMBERS = 2_000
 
 
 class _Leaves:
@@ -31,6 +33,8 @@ class _Leaves:
         self.digests: list[bytes | None] = []
         self.uses: list[int] = []
         self.free: list[int] = []
+        #: The numbers of those that were used last.
+        self.recent: Recent[str, int] = Recent(_NUMBERS)
         self.there = 0
 
 
@@ -135,9 +139,11 @@ class LeafRows(Rows["LeafRow"]):
         """Each of these leaves is named by a row from now on."""
         leaves = self._leaves(tenant)
         for digest in digests:
-            key = bytes.fromhex(digest)
-            own = leaves.packed.get(key) or self._begin(leaves, key)
-            leaves.uses[int.from_bytes(own[:_OWN], "big")] += 1
+            number = leaves.recent.get(digest)
+            if number is None:
+                leaves.recent[digest] = self.use(tenant, digest)
+            else:
+                leaves.uses[number] += 1
 
     def number(self, tenant: str, digest: str) -> int:
         """The number of a leaf that is named already. Raises `KeyError` for one that is not."""
@@ -193,6 +199,7 @@ class LeafRows(Rows["LeafRow"]):
         if len(packed) == _OWN and not leaves.uses[number]:
             del leaves.packed[digest]
             leaves.digests[number] = None
+            leaves.recent.pop(digest.hex(), None)
             leaves.free.append(number)
 
     def _pack(self, row: LeafRow) -> bytes:

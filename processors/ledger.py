@@ -10,7 +10,7 @@ from turngate.processors.audience import KEYED_UNKNOWN, Keyed, Sets
 from turngate.processors.keys import Keys
 from turngate.processors.policy import Effective, effective
 from turngate.processors.recent import Recent, RecentBy
-from turngate.processors.rows import Evidence, LeafRow, Policies, Room, RoomLog, Started
+from turngate.processors.rows import LeafRow, Policies, Room, RoomLog, Started
 from turngate.processors.tables import Tables
 from turngate.schemas.canonical import canonical, digest
 from turngate.schemas.inputs import Record
@@ -45,7 +45,6 @@ class Caches:
     leaves: Recent[LeafRow, str] = field(default_factory=lambda: Recent(10_000))
     #: What leaves arm, by room.
     arms: RecentBy[str, str, int] = field(default_factory=lambda: RecentBy(20_000))
-    sources: Recent[str, tuple[Evidence, Any]] = field(default_factory=lambda: Recent(2_000))
     via: Recent[tuple[str, str], str] = field(default_factory=lambda: Recent(50_000))
     shapes: Recent[str, Leaf] = field(default_factory=lambda: Recent(2_000))
     traced: Recent[tuple[str, tuple[str, ...]], tuple[Any, Any]] = field(default_factory=lambda: Recent(5_000))

@@ -7,7 +7,7 @@ as numbers that mean something here only, and a message by its room and time; no
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pydantic import TypeAdapter
 
@@ -65,6 +65,8 @@ class EvidenceRows(Rows["Evidence"]):
         self._elsewhere: dict[Key, str] = {}
         self._whose: Numbers[str] = Numbers()
         self._recent: Recent[Key, Evidence] = Recent(_RECENT)
+        #: What somebody has made of a row, with the row; it goes when another row or none takes that one's place.
+        self.made_of: Recent[Key, tuple[Evidence, Any]] = Recent(_RECENT)
 
     # As a mapping
 
@@ -92,6 +94,7 @@ class EvidenceRows(Rows["Evidence"]):
         tenant, ref, agent = key
         packed = self._pack(tenant, row)
         self._recent.pop(key, None)
+        self.made_of.pop(key, None)
         place = self._find(key)
         if place is not None and place[0] == row.room:
             _, name, stack = place
@@ -118,6 +121,7 @@ class EvidenceRows(Rows["Evidence"]):
         packed = stack.pop(name)
         self._elsewhere.pop(key, None)
         self._recent.pop(key, None)
+        self.made_of.pop(key, None)
         rooms = self._stacks[tenant][agent]
         if not stack:
             del rooms[room]

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from turngate.processors.evidence import evidence_of
 from turngate.processors.ledger import Ledger
+from turngate.processors.retention import over_age
 from turngate.processors.rows import Revision, Value
 from turngate.schemas.outputs import RevisionState
 from turngate.schemas.shapes import Code
@@ -81,17 +81,17 @@ def _source(ledger: Ledger, ref: str, agent: str, exempt: Exempt) -> Source | No
     codes = _DELETED if (ledger.tenant, ref) in ledger.tables.deleted.rows else ()
     if ref.startswith(REVISION):
         return _revision(ledger, ref[len(REVISION) :], agent, codes, exempt)
-    evidence = evidence_of(ledger, ref, agent)
-    if evidence is None:
+    made_of, key = ledger.tables.shelves.made_of, (ledger.tenant, ref, agent)
+    known = made_of.get(key)
+    if known is None:
+        row = ledger.tables.evidence.get(key)
+        if row is None:
+            return None
+        known = made_of[key] = row, Source(row.leaves, (), row.over, (), row.values)
+    evidence, found = known
+    if over_age(ledger, evidence.room, evidence.seen):
         return None
-    if codes:
-        return Source(evidence.leaves, codes, evidence.over, (), evidence.values)
-    known = ledger.caches.sources.get(ref)
-    if known is None or known[0] is not evidence:  # a row is never changed
-        made = Source(evidence.leaves, (), evidence.over, (), evidence.values)
-        known = ledger.caches.sources[ref] = evidence, made
-    found: Source = known[1]
-    return found
+    return Source(evidence.leaves, codes, evidence.over, (), evidence.values) if codes else found
 
 
 def _revision(ledger: Ledger, name: str, agent: str, codes: tuple[Code, ...], exempt: Exempt) -> Source | None:
