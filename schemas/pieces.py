@@ -103,11 +103,13 @@ class Pieces:
         whole = _array(itemgetter(1))
 
         def encoded(values: tuple[Position, ...]) -> bytes:
-            if values is not self._as_of[0]:
+            as_of = self._as_of  # held here, since another thread may encode meanwhile
+            if as_of[0] is not values:
                 known = zip(values, chain(self._positions, repeat(_NOTHING)), strict=False)
-                self._positions = [last if last[0] is value else (value, part(value)) for value, last in known]
-                self._as_of = values, whole(self._positions)
-            return self._as_of[1]
+                positions = [last if last[0] is value else (value, part(value)) for value, last in known]
+                as_of = self._as_of = values, whole(positions)
+                self._positions = positions
+            return as_of[1]
 
         return encoded
 
