@@ -1,7 +1,8 @@
 """Decides whether the engine is installed as C: only where `TURNGATE_COMPILE=1` asks for it (docs/operations.md).
 
-`pip install .` needs no compiler and installs Python. With `TURNGATE_COMPILE=1` mypyc compiles `processors/`, which
-needs a C compiler; what is decided is the same (tests/test_compiled.py), in less time (docs/benchmarks.md).
+`pip install .` needs no compiler and installs Python. With `TURNGATE_COMPILE=1` mypyc compiles what drafts run through,
+as pyproject.toml lists it, which needs a C compiler; what is decided is the same (tests/test_compiled.py), in less time
+(docs/benchmarks.md).
 `TURNGATE_COMPILE_LEVEL` is the C compiler's level of optimisation, 2 where it is not set.
 """
 
@@ -28,7 +29,7 @@ def requirements() -> list[str]:
 
 
 def extensions() -> list[Extension]:
-    """The modules of the engine, and the one library inside `turngate.processors` that holds them all."""
+    """The modules that are compiled, and the one library inside `turngate` that holds them all."""
     from mypyc.build import mypycify  # noqa: PLC0415 - is there only where it was asked for
 
     house = ROOT / "build" / "house"
@@ -36,12 +37,16 @@ def extensions() -> list[Extension]:
     if not (house / "turngate").exists():
         (house / "turngate").symlink_to(ROOT, target_is_directory=True)
     os.environ["MYPYPATH"] = str(house)
-    modules = [house / "turngate" / "processors" / f"{name}.py" for name in CONFIG["tool"]["turngate"]["compiled"]]
+    modules = [
+        (house / "turngate").joinpath(*package.split("."), f"{name}.py")
+        for package, names in CONFIG["tool"]["turngate"]["compiled"].items()
+        for name in names
+    ]
     return mypycify(
         [f"--config-file={ROOT / 'pyproject.toml'}", *map(str, modules)],
         opt_level=os.environ.get("TURNGATE_COMPILE_LEVEL", "2"),
         debug_level="0",
-        group_name="turngate.processors.compiled",
+        group_name="turngate.compiled",
     )
 
 

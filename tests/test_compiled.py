@@ -36,10 +36,11 @@ def test_what_is_edited_is_never_shadowed_by_what_was_compiled() -> None:
 
 def test_the_library_is_inside_of_turngate_and_every_module_is_there_as_python_too(compiled: Path) -> None:
     assert {path.name for path in compiled.iterdir() if path.suffix != ".dist-info"} == {"turngate", "bin"}
-    made = {path.name.removesuffix(SUFFIX) for path in compiled.rglob("*.so")}
-    names = set(tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["tool"]["turngate"]["compiled"])
-    assert made == names | {"compiled__mypyc"}
-    assert all((compiled / "turngate" / "processors" / f"{name}.py").exists() for name in names)
+    made = {str(path.relative_to(compiled)).removesuffix(SUFFIX) for path in compiled.rglob("*.so")}
+    listed = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["tool"]["turngate"]["compiled"]
+    names = {f"turngate/{package.replace('.', '/')}/{name}" for package, some in listed.items() for name in some}
+    assert made == names | {"turngate/compiled__mypyc"}
+    assert all((compiled / f"{name}.py").exists() for name in names)
 
 
 def test_random_streams_come_to_the_same_records_and_the_same_state(compiled: Path) -> None:
