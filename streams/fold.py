@@ -268,8 +268,8 @@ def _trace_id(cause: str) -> bytes:
 
 def _brought_trace(message: Message) -> bytes | None:
     """The trace id in a record's own headers. Nothing else is taken over from them, nor anything that is no id."""
-    for name, value in message.headers:
-        # A header's value may be null on a broker, whatever its type says.
+    headers: tuple[tuple[str, bytes | None], ...] = message.headers  # null on a broker, whatever their type says
+    for name, value in headers:
         found = _TRACEPARENT.fullmatch(value or b"") if name == "traceparent" else None
         if found is not None and found[1] != b"0" * 32:
             return found[1]
