@@ -173,12 +173,8 @@ def fail_waiting(ledger: Ledger, waiting: Waiting) -> None:
     decide(ledger, draft, Verdict.DROP, [Reason(code=Code.DECISION_ERROR)])
 
 
-def waiting_draft(ledger: Ledger, waiting: Waiting) -> TurnDrafted:
-    """The draft that waits. Raises `LookupError` where none does."""
-    return _waiting(ledger, waiting)[1]
-
-
 def _waiting(ledger: Ledger, waiting: Waiting) -> tuple[Turn, TurnDrafted]:
+    """The draft that waits, and its turn. Raises `LookupError` where none does."""
     row = turn_of(ledger, waiting.subject)
     if row.waiting is None:
         raise LookupError("what waits is not there")
