@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 #: Bytes that SHA-256 takes at a time, and what HMAC makes of a key (RFC 2104).
 _BLOCK, _INNER, _OUTER = 64, 0x36, 0x5C
-#: Bytes of a tenant's key (architecture, Keys), of a fingerprint, and of the tag with which some begin.
+#: Bytes of a tenant's key (docs/operations.md, Keys), of a fingerprint, and of the tag with which some begin.
 KEY_BYTES, FINGERPRINT_BYTES, TAG_BYTES = 32, 16, 2
 
 

@@ -1,4 +1,4 @@
-"""Decides where the tenants' keys come from, and how new ones are made (R-GRT-10; architecture, "Keys").
+"""Decides where the tenants' keys come from, and how new ones are made (R-GRT-10; docs/operations.md, "Keys").
 
 Keys are a JSON document, `{"current": "2", "keys": {"1": {"*": HEX}, "2": {"*": HEX, "acme": HEX}}}`: by key id and
 tenant, `*` for every tenant without one of its own, 32 bytes each. No key is in a message, a log or a `repr`.

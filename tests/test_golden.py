@@ -60,7 +60,7 @@ def test_every_stream_gives_what_is_expected_all_in_one_file(kept: Kept) -> None
 
 
 def test_the_same_engine_makes_the_same_bytes_and_leaves_the_same_state(kept: Kept) -> None:  # R-RUN-3
-    """Also of what the checker leaves free. Where this changes on purpose, `Engine.version` grows (architecture.md)."""
+    """Also of what the checker leaves free. Where this changes on purpose, `Engine.version` grows (CONTRIBUTING.md)."""
     made, state = hashlib.sha256(), hashlib.sha256()
     with LocalLog(kept[0], read_only=True) as log:
         for topic in OUTPUT_TOPICS:

@@ -1,4 +1,4 @@
-"""Decides whether a record's timestamp may move stream time (R-TIME-1; architecture, "Time").
+"""Decides whether a record's timestamp may move stream time (R-TIME-1; docs/runtime.md).
 
 One broker's wrong clock would otherwise make every listing stale and empty every room. So a partition halts before a
 record that is stamped too far ahead, until an operator has looked.

@@ -159,7 +159,7 @@ async def check_topics(
 
 
 def allow_create_time(settings: KafkaSettings, environment: Mapping[str, str] = os.environ) -> None:
-    """Raises `LogError` unless time may be simulated: on loopback, with `TURNGATE_TEST_TIME=1` (architecture, Time)."""
+    """Raises `LogError` unless time may be simulated: on loopback, with `TURNGATE_TEST_TIME=1`."""
     hosts = [server.rpartition(":")[0] for server in settings.servers]
     if environment.get("TURNGATE_TEST_TIME") != "1" or not all(loopback(host.strip("[]")) for host in hosts):
         raise LogError("topics whose writers choose the time are for tests: on loopback, with TURNGATE_TEST_TIME=1")

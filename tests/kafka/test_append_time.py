@@ -1,4 +1,4 @@
-"""Which timestamps may move stream time (R-TIME-1; architecture, "Time")."""
+"""Which timestamps may move stream time (R-TIME-1; docs/runtime.md)."""
 
 from __future__ import annotations
 
