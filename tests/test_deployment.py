@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -131,6 +132,8 @@ def test_the_versions_are_those_that_the_tests_run() -> None:
     assert kafka is not None
     assert SERVICES["kafka"]["image"] == f"apache/kafka:{kafka[1]}"
     assert SERVICES["registry"]["image"] == f"apicurio/apicurio-registry:{registry.VERSION}"
+    ours = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["version"]
+    assert SERVICES["worker"]["image"] == f"turngate:{ours}"
 
 
 def test_the_image_is_built_from_files_that_are_there() -> None:
