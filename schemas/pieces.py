@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import io
 from collections.abc import Callable, Mapping
-from functools import lru_cache
 from itertools import chain, repeat
 from operator import itemgetter
 from typing import Any
@@ -32,6 +31,9 @@ _KEPT: Mapping[str, Callable[[Any], bool]] = {"Audience": lambda _: True, "Trace
 _MOST_BYTES = 16_000_000
 #: What a kept value takes beside its bytes, at least.
 _BESIDE = 200
+
+#: Numbers whose bytes are kept.
+_MOST_LONGS = 4_000
 
 #: Null, false, and what ends an array or a map.
 _ZERO = b"\0"
@@ -124,7 +126,7 @@ def _record(parts: list[tuple[str, Part]]) -> Part:
 
 def _array(part: Part) -> Part:
     """An array: the count of its values and the values, if there are any, and a zero."""
-    return lambda values: b"".join([_long(len(values)), *map(part, values), _ZERO]) if len(values) else _ZERO
+    return lambda values: b"".join([_LONGS[len(values)], *map(part, values), _ZERO]) if len(values) else _ZERO
 
 
 def _map(part: Part) -> Part:
@@ -138,23 +140,29 @@ def _optional(part: Part) -> Part:
 
 
 def _enum(symbols: list[str]) -> Part:
-    return {symbol: _long(number) for number, symbol in enumerate(symbols)}.__getitem__
+    return {symbol: _LONGS[number] for number, symbol in enumerate(symbols)}.__getitem__
 
 
 def _text(value: str) -> bytes:
     encoded = value.encode()
-    return _long(len(encoded)) + encoded
+    return _LONGS[len(encoded)] + encoded
 
 
 def _boolean(value: bool) -> bytes:
     return b"\1" if value else _ZERO
 
 
-@lru_cache(maxsize=4_000)
-def _long(value: int) -> bytes:
-    out = io.BytesIO()
-    fastavro.schemaless_writer(out, "long", value)
-    return out.getvalue()
+class _Longs(dict[int, bytes]):
+    """Whole numbers as fastavro encodes them, those that were asked for lately. Looking one up is no call."""
+
+    def __missing__(self, number: int) -> bytes:
+        if len(self) > _MOST_LONGS:
+            self.clear()
+        out = io.BytesIO()
+        fastavro.schemaless_writer(out, "long", number)
+        made = self[number] = out.getvalue()
+        return made
 
 
-_PLAIN: Mapping[str, Part] = {"string": _text, "long": _long, "boolean": _boolean}
+_LONGS = _Longs()
+_PLAIN: Mapping[str, Part] = {"string": _text, "long": _LONGS.__getitem__, "boolean": _boolean}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 Headers = tuple[tuple[str, bytes], ...]
 
@@ -24,9 +25,11 @@ class Message:
     headers: Headers = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Outgoing:
-    """Bytes on their way to a topic; they go to the partition of the fold that made them."""
+class Outgoing(NamedTuple):
+    """Bytes on their way to a topic; they go to the partition of the fold that made them.
+
+    Three are made for each decision, and a named tuple takes half of the time that a frozen dataclass does.
+    """
 
     topic: str
     key: bytes | None
