@@ -60,6 +60,17 @@ def test_of_two_listings_begun_together_the_later_arrival_counts() -> None:  # R
     assert sent.destination.readers == (ALEX,)
 
 
+def test_pages_of_a_listing_begun_together_with_one_that_is_whole_still_count() -> None:  # R-ROOM-2, R-ROOM-3
+    feed = started()
+    feed.tool(C1, "c")
+    begun = feed.now
+    feed.listing(C1, [ALEX], refresh="slow", started_at=begun, last=False)
+    feed.listing(C1, [ALEX, MORGAN], refresh="whole", started_at=begun)
+    feed.listing(C1, [KIM], refresh="slow", started_at=begun, page=1)
+    (sent,) = authorized(feed.draft(C1, "t1", exposed=("tool:c",)))
+    assert sent.destination.readers == (ALEX, KIM)
+
+
 def test_an_event_told_again_counts_again() -> None:  # R-ROOM-4
     feed = started()
     joined = feed.now
