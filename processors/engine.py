@@ -38,7 +38,7 @@ class Engine:
     """
 
     #: Grows by one with every change after which the same log may lead to other decisions or other state.
-    version: ClassVar[str] = "5"
+    version: ClassVar[str] = "6"
     #: Whether a record can be written; whoever writes what comes of this engine says so.
     fits: Callable[[Record], bool]
 

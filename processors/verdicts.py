@@ -11,7 +11,7 @@ from turngate.processors.trial import Tried
 from turngate.schemas.canonical import digest
 from turngate.schemas.inputs import TurnDrafted
 from turngate.schemas.outputs import TurnAuthorized, TurnDecided, Verdict
-from turngate.schemas.shapes import LATEST, REFS, Action, Audience, Reason, Scope
+from turngate.schemas.shapes import LATEST, Action, Audience, Reason, Scope
 from turngate.schemas.unchecked import unchecked
 
 
@@ -90,15 +90,13 @@ def _decided(
     """The decision; its id is SHA-256 of the turn and its content.
 
     `leaves`, sorted, are those of the provenance, looked up where they are not given; their digest is that of their
-    digests (`docs/decisions.md`). Raises `ValueError` for provenance of which one is no ref.
+    digests (`docs/decisions.md`).
     """
     if content is None:
         row = ledger.tables.turns.get((ledger.tenant, draft.turn))
         content = None if row is None else row.content
     if leaves is None:
         leaves = tuple(sorted(as_seen(ledger, provenance, draft.agent, keep=False)))
-    if "\n" in "".join(provenance):  # with which an id may begin, and what follows a ref's colon may not
-        REFS.validate_python(provenance)
     return unchecked(
         TurnDecided,
         tenant=ledger.tenant,

@@ -5,15 +5,7 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Annotated, Any, Self
 
-from pydantic import (
-    BaseModel,
-    ConfigDict,
-    Field,
-    ModelWrapValidatorHandler,
-    StringConstraints,
-    TypeAdapter,
-    model_validator,
-)
+from pydantic import BaseModel, ConfigDict, Field, ModelWrapValidatorHandler, StringConstraints, model_validator
 
 #: One Avro namespace and version for every record (contract section 7).
 NAMESPACE = "turngate.v1"
@@ -31,10 +23,8 @@ ReaderId = Annotated[str, StringConstraints(pattern=r"^[^:/\s]+:[^/\s]+/\S+$", m
 RoomId = Annotated[str, StringConstraints(pattern=r"^[^:/\s]+:[^/\s]+/\S+$", max_length=512)]
 #: `<room>/<connector's message id>`.
 MessageId = Annotated[str, StringConstraints(pattern=r"^[^:/\s]+:[^/\s]+/\S+/\S+$", max_length=1024)]
-#: `message:…`, `revision:…` or `tool:…`.
-Ref = Annotated[str, StringConstraints(pattern=r"^(message|revision|tool):.", max_length=1100)]
-#: Tells several refs from what is none.
-REFS: TypeAdapter[tuple[str, ...]] = TypeAdapter(tuple[Ref, ...])
+#: `message:…`, `revision:…` or `tool:…`; what follows is an id, which may begin with anything, the end of a line too.
+Ref = Annotated[str, StringConstraints(pattern=r"^(message|revision|tool):[\s\S]", max_length=1100)]
 #: An opaque id that its writer chose.
 Id = Annotated[str, StringConstraints(min_length=1, max_length=512)]
 

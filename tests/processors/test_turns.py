@@ -187,13 +187,12 @@ def test_a_result_of_an_inference_that_nobody_knows_is_of_every_inference(
     assert verdicts(feed.draft(C1, "t1", trigger=ref(C1, 1), renderings=answer("q1"))) == [("t1", verdict)]
 
 
-@pytest.mark.parametrize(("room", "otherwise"), [(C1, "deliver"), (D1, "hold")])
-@pytest.mark.parametrize("call", ["c\n", "\nc"])
-def test_of_a_turn_made_of_what_no_ref_can_name_nothing_is_decided(call: str, room: str, otherwise: str) -> None:
+@pytest.mark.parametrize(("room", "verdict"), [(C1, "deliver"), (D1, "hold")])
+@pytest.mark.parametrize("call", ["c\n", "\nc", "\u2028", " "])
+def test_an_id_may_be_anything_and_so_may_what_follows_a_ref_s_colon(call: str, room: str, verdict: str) -> None:
     feed = ready(C1, [ALEX, KIM])
-    feed.tool(room, call, turn="t")
-    out = feed.draft(room, "t")
-    named = call == "c\n"
-    assert verdicts(out) == [("t", otherwise if named else "drop")]
-    assert ("decision_error" in codes(out)) is not named  # R-RUN-6
-    assert list(map(repr, out)) == [repr(CODEC.decode(CODEC.encode(record))) for record in out]
+    recorded = feed.tool(room, call, turn="t")
+    decided = feed.draft(room, "t", exposed=(f"tool:{call}",))
+    assert verdicts(decided) == [("t", verdict)]
+    for out in (recorded, decided):
+        assert list(map(repr, out)) == [repr(CODEC.decode(CODEC.encode(record))) for record in out]
