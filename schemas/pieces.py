@@ -148,7 +148,7 @@ def _text(value: str) -> bytes:
     return _LONGS[len(encoded)] + encoded
 
 
-def _boolean(value: bool) -> bytes:
+def _boolean(value: object) -> bytes:  # null is false to fastavro, and must not be an error as C alone
     return b"\1" if value else _ZERO
 
 
