@@ -148,7 +148,7 @@ def _text(value: str) -> bytes:
     return _LONGS[len(encoded)] + encoded
 
 
-def _boolean(value: object) -> bytes:  # null is false to fastavro, and must not be an error as C alone
+def _boolean(value: object) -> bytes:  # fastavro takes null for false; as C, a `bool` that is null is an error
     return b"\1" if value else _ZERO
 
 
