@@ -11,15 +11,16 @@ P = ParamSpec("P")
 S = TypeVar("S", bound=Shape)
 
 
-def unchecked(kind: Callable[P, S], /, *_: P.args, **given: P.kwargs) -> S:
-    """The record or shape `kind` with these fields, all of them valid, and the defaults of the others.
+def unchecked(_kind: Callable[P, S], /, *_: P.args, **given: P.kwargs) -> S:
+    """The record or shape of a kind with these fields, all of them valid, and the defaults of the others.
 
-    It equals what `kind(**given)` makes, in half the time. Whoever calls it answers for every field.
+    It equals what the kind makes of them, in half the time. Whoever calls it answers for every field.
     """
-    made: S = object.__new__(kind)  # type: ignore[arg-type]
-    known = _FIELDS.get(kind)
+    # No field's name begins as `_kind` does, and some field is named `kind`: as C, `/` does not keep the two apart.
+    made: S = object.__new__(_kind)  # type: ignore[arg-type]
+    known = _FIELDS.get(_kind)
     if known is None:
-        known = _FIELDS[kind] = _fields(type(made))
+        known = _FIELDS[_kind] = _fields(type(made))
     _set(made, "__dict__", known[0] | given)
     _set(made, "__pydantic_fields_set__", known[1])
     _set(made, "__pydantic_extra__", None)
