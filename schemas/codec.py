@@ -134,6 +134,8 @@ class Codec:
         out.write(self._prefix(name))
         try:
             fastavro.schemaless_writer(out, schema, fields, strict_allow_default=True, disable_tuple_notation=True)
+        except MemoryError:  # says nothing of the fields (R-RUN-6)
+            raise
         except Exception as error:
             raise Unencodable(f"{name}: {error}") from error
         return out.getvalue()

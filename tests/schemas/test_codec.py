@@ -259,3 +259,14 @@ def _rabin(data: bytes) -> int:
         for _ in range(8):
             fingerprint = (fingerprint >> 1) ^ (empty & -(fingerprint & 1) & mask)
     return fingerprint
+
+
+def test_running_out_of_memory_is_no_fault_of_the_fields() -> None:  # R-RUN-6
+    class Endless(dict[str, object]):
+        def __getitem__(self, name: str) -> object:
+            raise MemoryError
+
+        get = __getitem__  # type: ignore[assignment]
+
+    with pytest.raises(MemoryError):
+        Codec().encode_fields("Tick", Endless(tenant="0", at=0))
