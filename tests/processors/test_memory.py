@@ -144,6 +144,16 @@ def test_a_turn_may_acknowledge_its_own_staged_fact_and_nobody_else() -> None:  
     assert verdicts(feed.draft(C1, "t1", wrote=["sky@1"], renderings=said)) == [("t1", "deliver")]
 
 
+@pytest.mark.parametrize(("text", "against"), [("noted: 4242 4242 42", {"personal_egress"}), ("noted", set())])
+def test_what_a_turn_only_wrote_of_a_value_takes_the_value_along(text: str, against: set[str]) -> None:  # R-EGR-1
+    feed = remembering()
+    feed.tool(D1, "c", server="wiki", fields=[{"name": "account", "value": "4242424242", "class": "personal"}])
+    feed.context(C1, "r", "t1", candidates=[ref(C1, 1)])
+    assert states(feed.write("a", "a@1", by="turn", turn="t1", room=C1, sources=["tool:c"])) == [("a@1", "current")]
+    out = feed.draft(C1, "t1", trigger=ref(C1, 1), wrote=["a@1"], renderings=(Rendering(text=text),))
+    assert (verdicts(out), codes(out)) == ([("t1", "drop" if against else "deliver")], against)
+
+
 def test_restored_at_any_moment_it_goes_on_the_same() -> None:  # R-RUN-1
     def play(cut: int) -> list[tuple[str, ...]]:
         feed = remembering("sensitivity: {enabled: true}\n")
