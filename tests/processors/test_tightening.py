@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.processors.feed import ALEX, C1, C2, POLICY, Feed, authorized, codes, ref, verdicts
+from tests.processors.feed import ALEX, BOT, C1, C2, POLICY, Feed, authorized, codes, ref, verdicts
 from turngate.schemas.inputs import ActionApproved
 from turngate.schemas.outputs import RoomForgotten, TurnDecided
 
@@ -12,6 +12,7 @@ MAIL = "operations: {gmail.sendEmail: {access: write, audience: external}}\n" + 
     "skills: {mail: {operation: gmail.sendEmail, approval: required}}\n"
 )
 ACTION = {"operation": "gmail.sendEmail", "skill": "mail"}
+TRUSTED = "trusted_bots: [slack:T1/UAPP]\n"
 #: Of each length of time that a policy gives, what ends by it: records that come, or tables that lose their rows.
 ENDS = {
     "retention: {room_empty: 30s}": {"RoomForgotten"},
@@ -64,6 +65,18 @@ def test_a_restart_after_it_changes_nothing(later: str) -> None:  # R-RUN-3
     for _ in range(60):
         assert went_on.tick() == restarted.tick()
         assert sorted(went_on.engine.state.entries()) == sorted(restarted.engine.state.entries())
+
+
+@pytest.mark.parametrize(("later", "verdict"), [(TRUSTED, "deliver"), ("", "drop")])
+def test_whom_a_later_policy_trusts_no_more_hears_nothing_more(later: str, verdict: str) -> None:  # R-POL-1, R-ROOM-7
+    feed = Feed()
+    feed.policy(POLICY + TRUSTED)
+    feed.listing(C1, [ALEX, {"reader": BOT, "kind": "bot"}])
+    feed.tool(C1, "c", server="wiki")
+    assert verdicts(feed.draft(C1, "t1", exposed=("tool:c",))) == [("t1", "deliver")]
+    feed.policy(POLICY + later, 2)
+    out = feed.draft(C1, "t2", exposed=("tool:c",))
+    assert (verdicts(out), "audience_not_subset" in codes(out)) == ([("t2", verdict)], verdict == "drop")
 
 
 def test_the_barrier_waits_for_no_longer_than_the_least_patient_policy_says() -> None:  # R-RUN-2
