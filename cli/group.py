@@ -10,6 +10,7 @@ import typer
 from typer.core import TyperGroup
 
 from turngate.cli.errors import IMPOSSIBLE, Impossible
+from turngate.streams.stderr import one_line
 
 
 class Commands(TyperGroup):
@@ -43,7 +44,8 @@ def ended(error: OSError) -> int:
 
 
 def _say(message: str) -> None:
-    typer.secho(f"turngate: {message}", err=True, fg=typer.colors.RED if sys.stderr.isatty() else None)
+    seen = "\n".join(map(one_line, message.split("\n")))  # a file's name may hold what a terminal takes for a command
+    typer.secho(f"turngate: {seen}", err=True, fg=typer.colors.RED if sys.stderr.isatty() else None)
 
 
 def _expected(error: Exception) -> str | None:

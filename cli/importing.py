@@ -19,6 +19,7 @@ from turngate.cli.naming import check_names
 from turngate.cli.options import Connection, connects
 from turngate.cli.progress import progress
 from turngate.cli.times import instant
+from turngate.streams.stderr import one_line
 
 if TYPE_CHECKING:
     from turngate.connectors.slack_export import Export, RoomEvent, Summary
@@ -181,4 +182,4 @@ def _say(summary: Summary) -> None:
     for what, n in sorted(summary.skipped.items()):
         typer.echo(f"left out: {n} × {what}", err=True)
     for problem in summary.problems:
-        typer.echo(f"left out, broken: {problem}", err=True)
+        typer.echo(one_line(f"left out, broken: {problem}"), err=True)

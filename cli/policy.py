@@ -10,6 +10,7 @@ import typer
 from turngate.cli import policy_diff, policy_suggest
 from turngate.cli.errors import NO
 from turngate.cli.files import policy_text
+from turngate.streams.stderr import one_line
 
 app = typer.Typer(no_args_is_help=True)
 app.command()(policy_diff.diff)
@@ -38,7 +39,7 @@ def check(
     try:
         valid = parse_policy(text)
     except PolicyInvalid as error:
-        typer.echo(f"{document}: {error}", err=True)
+        typer.echo(one_line(f"{document}: {error}"), err=True)
         raise typer.Exit(NO) from None
     counts = (
         f"{len(valid.agents)} agents, {len(valid.tools)} tools, {len(valid.operations)} operations, "

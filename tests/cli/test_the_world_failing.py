@@ -5,7 +5,9 @@ On Linux, whose devices these are.
 
 from __future__ import annotations
 
+import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -82,3 +84,21 @@ def test_a_name_that_is_no_text_changes_no_answer(tmp_path: Path) -> None:
     assert '"turn": "t1"' in installed(*read, "acme", "--json").stdout
     nobody = installed(*read, os.fsdecode(b"acme\xff"))
     assert (nobody.returncode, nobody.stdout, nobody.stderr) == (0, "", "")
+
+
+def test_a_name_is_no_command_to_the_terminal(tmp_path: Path) -> None:
+    """Names of files, such as those in an archive that somebody sent, are shown and not obeyed."""
+    done = installed("apply", tmp_path / "\x1b[2J\r\x1b]0;owned\x07.jsonl")
+    assert done.returncode == 2
+    assert done.stderr.endswith("\\x1b[2J\\r\\x1b]0;owned\\x07.jsonl: No such file or directory\n")
+    export = tmp_path / "export"
+    shutil.copytree(Path(__file__).parents[2] / "demo" / "export", export)
+    channels, name = export / "channels.json", "\x1b[2J"
+    channels.write_text(
+        channels.read_text("utf-8").replace('"name": "general"', f'"name": {json.dumps(name)}'), "utf-8"
+    )
+    (export / "general").rename(export / name)
+    next((export / name).iterdir()).write_text("not JSON")
+    done = installed("import", "slack-export", export, "--out", tmp_path / "out", "--keep-going")
+    assert "left out, broken: \\x1b[2J/" in done.stderr
+    assert "\x1b" not in done.stderr
