@@ -30,8 +30,9 @@ from turngate.streams.kafka.topics import STATE_TOPIC
 from turngate.streams.kafka.watermarks import Watermarks
 from turngate.streams.log import Commit
 
-#: State entries between two looks at how much memory there still is, while a state is built.
-LOOK_EVERY = 500
+#: Bytes of state entries between two looks at how much memory there still is, while a state is built, and what an entry
+#: counts beside its own.
+LOOK_EVERY, BESIDE = 4_000_000, 4_000
 #: Seconds that a producer which is no longer needed may take to end.
 STOP_PATIENCE = 5.0
 
@@ -147,10 +148,13 @@ class Owner:
 
     def _watched(self, number: int, changes: Iterator[Change]) -> Iterator[Change]:
         """The entries, as long as there is memory for them."""
-        for count, change in enumerate(changes):
-            if count % LOOK_EVERY == 0:
+        since = LOOK_EVERY
+        for key, value in changes:
+            if since >= LOOK_EVERY:
                 self._memory.check(f"the state of partition {number}")
-            yield change
+                since = 0
+            since += len(key) + len(value or b"") + BESIDE
+            yield key, value
 
     async def _positions(self, number: int, saved: dict[str, int]) -> dict[str, int]:
         """Where each input topic goes on: at the position of the checkpoint, or at the first record there is."""
