@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import mmap
 from collections.abc import Iterator
 
 import pytest
@@ -22,8 +23,14 @@ def _nothing_is_collected_by_chance() -> Iterator[None]:
 
 
 def ring() -> list[object]:
-    """Something large in a cycle, as the tables of a partition and what holds them are."""
-    held: list[object] = [b"x" * HELD]
+    """Something large in a cycle, as the tables of a partition and what holds them are.
+
+    A mapping of its own, since what a process has freed before is not taken from the system again, nor given back.
+    """
+    pages = mmap.mmap(-1, HELD)
+    for at in range(0, HELD, mmap.PAGESIZE):
+        pages[at] = 1
+    held: list[object] = [pages]
     held.append(held)
     return held
 

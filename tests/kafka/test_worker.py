@@ -21,6 +21,7 @@ from tests.kafka.chained import Chained
 from tests.kafka.cluster import CODEC, Cluster, Sent, until
 from tests.kafka.exactness import assert_exact
 from tests.kafka.feeding import mixture
+from tests.kafka.trimming import trim
 from tests.streams.world import ROOMS, draft, message, policy
 from turngate.processors.engine import Engine
 from turngate.processors.errors import StateVersionError
@@ -133,6 +134,7 @@ async def test_a_state_is_loaded_if_there_is_memory_for_it_and_refused_with_a_se
     for key, value, headers in Layout().records(Commit([], [*entries], {}, Big.version)):
         await producer.send(cluster.prefix + STATE_TOPIC, value, key, partition=1, headers=list(headers))
     await producer.stop()
+    trim()
     limit = int((Memory().used() + (room << 20)) / SHARE)
     async with worker(cluster, Big.restore, memory_limit=limit) as made:
 
