@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import uuid
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -15,6 +15,7 @@ import typer
 from turngate.cli.errors import NO, Impossible, extra
 from turngate.cli.files import embedded
 from turngate.streams.clock import now_ms
+from turngate.streams.stderr import one_line
 
 if TYPE_CHECKING:
     from turngate.cli.options import Connection
@@ -121,19 +122,29 @@ def _sent(connection: Connection, command: str, record: Record, wait: float) -> 
     return Given(command, record, place, tuple(came))
 
 
-def report(given: Given, as_json: bool, answer: dict[str, Any] | None, words: Callable[[], Iterable[str]]) -> None:
+def report(
+    given: Given,
+    as_json: bool,
+    answer: dict[str, Any] | None,
+    words: Callable[[], Iterable[str]],
+    doubts: Sequence[str] = (),
+) -> None:
     """Print what came of a command, as JSON or in words; exit code 1 where it was refused.
 
-    `answer` is None where the command should have been answered and was not, which raises `Impossible`.
+    `doubts` are said beside it. `answer` is None where the command should have been answered and was not, which raises
+    `Impossible`.
     """
     refused = given.refused()
     if refused is None and answer is None:
         raise Impossible(f"command {given.command} was applied, and no answer to it was found")
     if as_json:
-        told = {"command": given.command, "refused": refused} | ((answer or {}) if refused is None else {})
+        told = {"command": given.command, "refused": refused, "doubts": list(doubts)}
+        told |= (answer or {}) if refused is None else {}
         typer.echo(json.dumps(told, ensure_ascii=False))
     else:
         for line in words() if refused is None else (f"refused: {refused}",):
             typer.echo(line)
+    for doubt in doubts:
+        typer.echo(one_line(doubt), err=True)
     if refused is not None:
         raise typer.Exit(NO)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from turngate.cli import doubts
 from turngate.cli.commanding import AsJson, Given, Operator, Tenant, Wait, give, report
 from turngate.cli.errors import Impossible
 from turngate.cli.options import Connection, connects
@@ -74,7 +75,8 @@ def _pause(
     given = give(connection, "AgentPaused", fields, wait)
     where = "everywhere" if room is None else f"in {room}"
     said = f"{agent} is paused {where}" if paused else f"{agent} may go on {where}"
-    report(given, as_json, {"agent": agent, "room": room, "paused": paused}, lambda: [said])
+    answer = {"agent": agent, "room": room, "paused": paused}
+    report(given, as_json, answer, lambda: [said], doubts.of_pause(connection, given))
 
 
 @connects(log=True, keys=True)
@@ -106,7 +108,8 @@ def forget(
         _purge_store(connection)
     refs = _erased(given)
     answer: dict[str, Any] = {"refs": refs} | ({"purged_records": purged[0]} if purged else {})
-    report(given, as_json, None if refs is None else answer, lambda: _told(refs or [], purged))
+    nothing = doubts.of_erasure(given) if refs == [] and not any(purged) else []
+    report(given, as_json, None if refs is None else answer, lambda: _told(refs or [], purged), nothing)
 
 
 def _told(refs: list[str], purged: list[int]) -> Iterator[str]:
@@ -178,7 +181,7 @@ def grant(
     }
     given = give(connection, "GrantCommanded", fields, wait)
     answer = {"grant": given.command} if _changed(given, given.command, "active") else None
-    report(given, as_json, answer, lambda: [f"granted; the grant is {given.command}"])
+    report(given, as_json, answer, lambda: [f"granted; the grant is {given.command}"], doubts.of_grant(given))
 
 
 @connects(log=True, keys=True)
@@ -199,7 +202,7 @@ def revoke(
     fields = {"tenant": tenant, "operator": operator, "op": "revoke", "agent": agent, "grant": grant_id}
     given = give(connection, "GrantCommanded", fields, wait)
     answer = {"grant": grant_id} if _changed(given, grant_id, "revoked") else None
-    report(given, as_json, answer, lambda: [f"revoked {grant_id}"])
+    report(given, as_json, answer, lambda: [f"revoked {grant_id}"], doubts.of_grant(given))
 
 
 def _changed(given: Given, grant_id: str, state: str) -> bool:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from typing import Protocol
 
 from turngate.schemas.catalog import APPLIED, DRAFTS, INPUT_TOPICS, TICKS
 from turngate.schemas.codec import Codec, Undecodable
+from turngate.schemas.inputs import Record
 from turngate.schemas.outputs import StretchApplied
 from turngate.schemas.shapes import Position
 from turngate.streams.log import LogError, Message, Stretch
@@ -58,6 +60,16 @@ def has_tenant(records: Records, tenant: str) -> bool:
     places = [(topic, partition) for topic in topics for partition in range(records.partitions)]
     key = tenant.encode()
     return any(message.key == key for place in places for message in records.scan(*place, records.first(*place)))
+
+
+def of_tenant(
+    records: Records, codec: Codec, tenant: str, topic: str, partition: int, end: int | None = None
+) -> Iterator[Record]:
+    """The tenant's records in a partition of a topic, up to `end`; what cannot be decoded is nobody's."""
+    for message in records.scan(topic, partition, records.first(topic, partition), end):
+        if message.key == tenant.encode():
+            with suppress(Undecodable):
+                yield codec.decode(message.value)
 
 
 def recorded_stretches(

@@ -9,12 +9,12 @@ from typing import NamedTuple
 
 from turngate.processors.links import allowed, hosts, links
 from turngate.processors.policy import NO_POLICY
-from turngate.schemas.codec import Codec, Undecodable
+from turngate.schemas.codec import Codec
 from turngate.schemas.inputs import PolicyPublished, Record, ToolReturned, TurnDrafted
 from turngate.schemas.outputs import ContextDecided, DecisionTraced, TurnDecided
 from turngate.schemas.policy import Policy, PolicyInvalid, parse_policy
 from turngate.schemas.shapes import Code, Reason
-from turngate.streams.recorded import Records
+from turngate.streams.recorded import Records, of_tenant
 
 
 @dataclass(slots=True)
@@ -80,14 +80,9 @@ def unnamed(records: Records, codec: Codec, tenant: str) -> Unnamed:
 
 
 def _of(records: Records, codec: Codec, tenant: str, topic: str) -> Iterator[Record]:
-    """The tenant's records on a topic; what cannot be decoded is nobody's."""
+    """The tenant's records on a topic."""
     for partition in range(records.partitions):
-        for message in records.scan(topic, partition):
-            if message.key == tenant.encode():
-                try:
-                    yield codec.decode(message.value)
-                except Undecodable:
-                    continue
+        yield from of_tenant(records, codec, tenant, topic, partition)
 
 
 def _publish(found: Unnamed, record: PolicyPublished) -> None:

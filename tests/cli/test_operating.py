@@ -70,11 +70,54 @@ def test_a_paused_agent_is_stopped_until_it_is_let_go_on(turngate: Turngate, log
 def test_a_room_is_paused_by_its_name(turngate: Turngate, log: Path) -> None:
     result = turngate("pause", "mesh", "--room", "slack:T1/OTHER", *WHO, "--log", log, "--json")
     told = json.loads(result.stdout)
-    assert told == {"agent": "mesh", "room": "slack:T1/OTHER", "paused": True, "refused": None} | {
+    assert told == {"agent": "mesh", "room": "slack:T1/OTHER", "paused": True, "refused": None, "doubts": []} | {
         "command": told["command"]
     }
     sent(turngate, log, draft("t1"))
     assert verdicts(turngate, log)[0]["verdict"] == "deliver"
+
+
+@pytest.mark.parametrize(
+    ("agent", "tenant", "doubt"),
+    [
+        ("msh", "acme", "no policy of acme names an agent msh, so nobody was {}: check the name"),
+        ("mesh", "acmee", "no policy of a tenant acmee is here, so nobody was {}: check --tenant"),
+    ],
+)
+def test_a_mistyped_name_is_told_of_and_paused_all_the_same(
+    turngate: Turngate, log: Path, agent: str, tenant: str, doubt: str
+) -> None:
+    who = ("--tenant", tenant, "--operator", "alex", "--log", log)
+    paused = turngate("pause", agent, *who)
+    assert (paused.exit_code, paused.stdout) == (0, f"{agent} is paused everywhere\n")
+    assert paused.stderr.splitlines()[1:] == [doubt.format("stopped")]
+    resumed = json.loads(turngate("resume", agent, *who, "--json").stdout)
+    assert (resumed["refused"], resumed["doubts"]) == (None, [doubt.format("let go")])
+    assert turngate("pause", agent, *who).exit_code == 0
+    named = {"version": "2", "document": POLICY[1]["document"].replace("1", "2", 1).replace("mesh", agent)}
+    published = written(log.with_suffix(".named"), (POLICY[0], named), tenant=tenant, at=now_ms())
+    assert turngate("send", published, "--log", log).exit_code == 0
+    still = turngate("resume", agent, *who)  # it was stopped before anybody had named it
+    assert len(still.stderr.splitlines()) == 1
+
+
+def test_who_is_let_go_and_still_stopped_is_told_so(turngate: Turngate, log: Path) -> None:
+    who, room = (*WHO, "--log", log), ("--room", "slack:T1/D1")
+
+    def doubts(*arguments: object) -> list[str]:
+        result = turngate(*arguments, *who)
+        assert result.exit_code == 0
+        return result.stderr.splitlines()[1:]
+
+    never = "mesh was not paused in slack:T1/D1"
+    everywhere = "mesh is still paused everywhere: `turngate resume mesh` without --room lets it go"
+    assert doubts("resume", "mesh") == ["mesh was not paused everywhere"]
+    assert doubts("pause", "mesh") == []
+    assert doubts("resume", "mesh", *room) == [never, everywhere]
+    assert doubts("pause", "mesh", *room) == []
+    assert doubts("resume", "mesh") == ["mesh is still paused in slack:T1/D1: name it with --room"]
+    assert doubts("resume", "mesh", *room) == []
+    assert doubts("resume", "mesh", *room) == [never]
 
 
 def test_an_erasure_says_what_it_reached_and_empties_the_file(turngate: Turngate, log: Path) -> None:  # R-RET-3
@@ -89,11 +132,15 @@ def test_an_erasure_says_what_it_reached_and_empties_the_file(turngate: Turngate
             "the texts of 2 records were removed from the log's file",
         ],
     )
+    assert len(result.stderr.splitlines()) == 1
     assert b"good morning" not in log.read_bytes()
     again = json.loads(turngate("forget", "--room", "slack:T1/D1", *WHO, "--log", log, "--json").stdout)
     assert (again["refs"], again["purged_records"]) == (["message:slack:T1/D1/1", "revision:plan@1"], 0)
     nothing = turngate("forget", "--memory", "no-such", *WHO, "--log", log)
     assert (nothing.exit_code, nothing.stdout.splitlines()[0]) == (0, "erased 0 refs")
+    assert nothing.stderr.splitlines()[1:] == [
+        "no source and no memory of acme is of no-such: check both names; what comes later is not erased by this"
+    ]
 
 
 @pytest.mark.parametrize("named", [(), ("--room", "slack:T1/D1", "--memory", "plan")])
@@ -114,23 +161,30 @@ def test_a_grant_is_known_by_its_id_and_taken_back_by_it(turngate: Turngate, log
     assert (revoked.exit_code, revoked.stdout) == (0, f"revoked {grant}\n")
     again = turngate("revoke", grant, "--agent", "mesh", *WHO, "--log", log)
     assert (again.exit_code, again.stdout) == (1, "refused: 404 source_missing\n")
+    assert again.stderr.splitlines()[1:] == [f"no grant {grant} of acme is in force: check both names"]
 
 
 @pytest.mark.parametrize(
-    ("revision", "audience", "refused"),
+    ("revision", "audience", "refused", "doubts"),
     [
-        ("plan@7", ("--public",), "409 base_not_current"),
-        ("unknown@1", ("--public",), "422 source_unknown"),
+        (
+            "plan@7",
+            ("--public",),
+            "409 base_not_current",
+            ["plan@7 is not the current revision of a memory plan of mesh in acme, or it was erased: check the names"],
+        ),
+        ("unknown@1", ("--public",), "422 source_unknown", []),
     ],
 )
 def test_a_refusal_is_exit_code_1_with_its_status(
-    turngate: Turngate, log: Path, revision: str, audience: tuple[str, ...], refused: str
+    turngate: Turngate, log: Path, revision: str, audience: tuple[str, ...], refused: str, doubts: list[str]
 ) -> None:
     unknown = {"write": "w2", "memory": "unknown", "revision": "unknown@1", "sources": []}
     sent(turngate, log, ("MemoryWrite", NOTE[1] | unknown))
     memory = revision.partition("@")[0]
     result = turngate("grant", revision, "--memory", memory, "--agent", "mesh", *audience, *WHO, "--log", log)
     assert (result.exit_code, result.stdout) == (1, f"refused: {refused}\n")
+    assert result.stderr.splitlines()[1:] == doubts
     told = turngate("grant", revision, "--memory", memory, "--agent", "mesh", *audience, *WHO, "--log", log, "--json")
     assert (told.exit_code, json.loads(told.stdout)["refused"]) == (1, refused)
 

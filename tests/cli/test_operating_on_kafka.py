@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import time
 from pathlib import Path
 
 import pytest
+from aiokafka import TopicPartition
+from aiokafka.admin import AIOKafkaAdminClient, RecordsToDelete
 
 from tests.broker import Broker
 from tests.cli.conftest import DRAFT, MESSAGE, POLICY, Line, Turngate, listing, written
@@ -55,12 +58,30 @@ def test_commands_wait_for_a_worker_and_report_what_it_answered(
         assert turngate("resume", "mesh", *WHO, *at).exit_code == 0  # applied, so the draft before it was decided
         erased = turngate("forget", "--room", "slack:T1/D1", *WHO, *at, "--json")
         assert erased.exit_code == 0, erased.stderr
+        mistyped = turngate("pause", "msh", *WHO, *at)
+        assert (mistyped.exit_code, mistyped.stdout) == (0, "msh is paused everywhere\n")
+        assert mistyped.stderr.splitlines()[1:] == [
+            "no policy of acme names an agent msh, so nobody was stopped: check the name"
+        ]
+        asyncio.run(ended_by_retention(own_broker.bootstrap, "policies", 3))
+        unsure = turngate("pause", "nobody", *WHO, *at)  # a policy that is gone may have named it
+        assert (unsure.exit_code, len(unsure.stderr.splitlines())) == (0, 1)
+        assert turngate("policy", "suggest", "--tenant", "acme", *at).exit_code == 0
     told = json.loads(erased.stdout)
     assert told["refs"] == ["message:slack:T1/D1/1", "revision:plan@1"]
     assert "purged_records" not in told  # what lies in input topics ends with their own retention
     (decided,) = (d["value"] for d in tailed(turngate, own_broker.bootstrap, "turn-verdicts"))
     assert isinstance(decided, dict)
     assert [reason["code"] for reason in decided["reasons"]] == ["paused"]
+
+
+async def ended_by_retention(bootstrap: str, topic: str, partitions: int) -> None:
+    """Everything that is on the topic is gone, as after its retention."""
+    admin = AIOKafkaAdminClient(bootstrap_servers=bootstrap)
+    await admin.start()
+    gone = {TopicPartition(topic, n): RecordsToDelete(before_offset=-1) for n in range(partitions)}
+    await admin.delete_records(gone, timeout_ms=10_000)
+    await admin.close()
 
 
 def test_a_broker_that_is_not_there_is_one_sentence(turngate: Turngate) -> None:
