@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from turngate.schemas import outputs
 from turngate.schemas.canonical import digest
+from turngate.schemas.digests import content_digest
 from turngate.schemas.inputs import TurnDrafted
 from turngate.schemas.outputs import TurnDecided
 from turngate.schemas.shapes import Reason, Rendering
@@ -25,8 +26,7 @@ def is_of(decided: TurnDecided, draft: TurnDrafted) -> bool:
 
     A decision's id is made of the turn and its content (contract section 4).
     """
-    content = digest(draft.model_dump(exclude={"at"}))
-    return decided.decision == digest({"turn": draft.turn, "content": content})
+    return decided.decision == digest({"turn": draft.turn, "content": content_digest(draft)})
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,10 +9,11 @@ from dataclasses import dataclass
 from http import HTTPStatus
 
 from turngate.gateway.book import Book, Entry
-from turngate.gateway.identity import Key, asked, content
+from turngate.gateway.identity import Key, asked
 from turngate.gateway.problems import Problem
 from turngate.gateway.tokens import Token
 from turngate.schemas.canonical import digest
+from turngate.schemas.digests import content_digest
 from turngate.schemas.inputs import MembershipPage, Record
 from turngate.schemas.outputs import TurnDecided, Verdict
 from turngate.streams.feed import Feed
@@ -44,7 +45,7 @@ class Asking:
         log cannot be written, or does not show it within `patience` seconds: it may be there all the same, so the same
         request is to be sent again.
         """
-        key, own = asked(record), content(record)
+        key, own = asked(record), content_digest(record)
         if key is None:
             raise ValueError(f"{type(record).__name__} has no id")
         if not self.book.permits(record):

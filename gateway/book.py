@@ -13,9 +13,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeVar
 
-from turngate.gateway.identity import Key, answers, asked, content
+from turngate.gateway.identity import Key, answers, asked
 from turngate.gateway.owners import Owners
 from turngate.processors.approvals import action_fingerprint, turn_fingerprint
+from turngate.schemas.digests import content_digest
 from turngate.schemas.inputs import AccountProven, ActionApproved, ContextRequested, Record
 from turngate.schemas.outputs import ContextDecided, TurnAuthorized, TurnDecided, Verdict
 from turngate.schemas.shapes import Code
@@ -137,7 +138,7 @@ class Book:
     def _requested(self, key: Key, record: Record) -> None:
         entry = self._entry(key)
         if entry.content is None:
-            entry.content, entry.agent = content(record), getattr(record, "agent", None)
+            entry.content, entry.agent = content_digest(record), getattr(record, "agent", None)
             entry.request = record if isinstance(record, _KEPT) else None
             early, entry.answers = entry.answers, []
             for answer in early:

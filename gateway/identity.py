@@ -1,4 +1,4 @@
-"""Decides which requests are the same: by the ids of the contract, and by their content without its time (R-TURN-8)."""
+"""Decides which requests are the same: by the ids of the contract."""
 
 from __future__ import annotations
 
@@ -78,8 +78,3 @@ def answers(record: Record) -> Key | None:
 def _key(of: _Of, record: Record) -> Key | None:
     known = of.get(type(record))
     return None if known is None else Key(record.tenant, known[0], known[1](record))
-
-
-def content(record: Record) -> str:
-    """A digest of all that a request says but for its time, as the engine compares drafts (R-TURN-8)."""
-    return digest(record.model_dump(exclude={"at"}))

@@ -23,9 +23,10 @@ from tests.gateway.conftest import (
 )
 from turngate.gateway.asking import receipt
 from turngate.gateway.guard import Limits
-from turngate.gateway.identity import Key, Kind, content
+from turngate.gateway.identity import Key, Kind
 from turngate.gateway.token_file import TokenFile
 from turngate.gateway.tokens import Scope, presented
+from turngate.schemas.digests import content_digest
 from turngate.streams.clock import now_ms
 from turngate.streams.feed import Feed
 
@@ -95,7 +96,7 @@ async def test_a_receipt_that_another_agent_makes_up_is_of_no_use(running: Runni
     for secret, status in ((asker, 202), (other, 404)):
         token = presented(TokenFile(running.keyring.path), secret, 0)
         assert token is not None
-        made_up = f"/v1/answers/{receipt(token, key, content(drafted))}/drafts/t1"
+        made_up = f"/v1/answers/{receipt(token, key, content_digest(drafted))}/drafts/t1"
         assert (made_up == place) is (secret == asker)
         assert (await running.client(secret).get(made_up, params=AT_ONCE)).status_code == status
 

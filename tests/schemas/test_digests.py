@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.schemas.strategies import BY_RECORD
+from turngate.schemas.catalog import INPUT_TOPICS
 from turngate.schemas.digests import audience_digest, authorized_digest, content_digest, decided_digest, trace_digest
 from turngate.schemas.outputs import ContextDecided, DecisionTraced, TurnAuthorized, TurnDecided
 from turngate.schemas.shapes import Audience
@@ -48,7 +49,7 @@ def test_of_what_is_let_out_neither_text_nor_action_is_digested_and_whoever_hear
     assert authorized_digest(record) == authorized_digest(record, heard) == worked_out(rest | {"destination": heard})
 
 
-@pytest.mark.parametrize("name", ["ContextRequested", "ToolReturned", "TurnDrafted"])
+@pytest.mark.parametrize("name", sorted({record.__name__ for records in INPUT_TOPICS.values() for record in records}))
 @given(data=st.data())
 def test_a_contents_digest_is_of_all_fields_but_when_it_was_sent(name: str, data: st.DataObject) -> None:  # R-TURN-8
     record = data.draw(BY_RECORD[name])
