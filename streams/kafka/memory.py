@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import gc
 from pathlib import Path
 
@@ -32,16 +33,24 @@ class Memory:
     def check(self, what: str) -> None:
         """Raise `StateTooLarge` where this process holds more than its share of the limit; `what` says for what.
 
-        What only a collection frees, as the state of a partition that was lost, is freed before that is said.
+        What is held and not used, as the state of a partition that was lost, is given back before that is said.
         """
         if self.used() > SHARE * self.limit:
-            gc.collect()
+            give_back()
         used = self.used()
         if used > SHARE * self.limit:
             raise StateTooLarge(
                 f"{what} does not fit: {_mb(used)} in use, of {_mb(self.limit)} allowed;"
                 " give the worker more memory (--memory-limit) or start more workers"
             )
+
+
+def give_back() -> None:
+    """Free what only a collection frees, and give what is free back to the system: glibc's allocator keeps it."""
+    gc.collect()
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)  # other systems' allocators give back by themselves
+    if trim is not None:
+        trim(0)
 
 
 def found_limit() -> int:

@@ -21,7 +21,6 @@ from tests.kafka.chained import Chained
 from tests.kafka.cluster import CODEC, Cluster, Sent, until
 from tests.kafka.exactness import assert_exact
 from tests.kafka.feeding import mixture
-from tests.kafka.trimming import trim
 from tests.streams.world import ROOMS, draft, message, policy
 from turngate.processors.engine import Engine
 from turngate.processors.errors import StateVersionError
@@ -31,7 +30,7 @@ from turngate.schemas.outputs import TurnDecided
 from turngate.schemas.shapes import Position
 from turngate.streams.kafka.checkpoint import POSITIONS_KEY, Layout
 from turngate.streams.kafka.clients import plain_producer
-from turngate.streams.kafka.memory import SHARE, Memory, StateTooLarge
+from turngate.streams.kafka.memory import SHARE, Memory, StateTooLarge, give_back
 from turngate.streams.kafka.names import Names
 from turngate.streams.kafka.partition import Restore
 from turngate.streams.kafka.service import Worker, WorkerOptions
@@ -134,7 +133,7 @@ async def test_a_state_is_loaded_if_there_is_memory_for_it_and_refused_with_a_se
     for key, value, headers in Layout().records(Commit([], [*entries], {}, Big.version)):
         await producer.send(cluster.prefix + STATE_TOPIC, value, key, partition=1, headers=list(headers))
     await producer.stop()
-    trim()
+    give_back()  # or what an earlier test freed would be taken again unseen
     limit = int((Memory().used() + (room << 20)) / SHARE)
     async with worker(cluster, Big.restore, memory_limit=limit) as made:
 
