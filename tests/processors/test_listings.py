@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.processors.feed import ALEX, C1, KIM, SELF, Feed, authorized, codes, ref, verdicts
+from tests.processors.feed import ALEX, C1, GRID, KIM, SELF, Feed, authorized, codes, ref, verdicts
 from turngate.schemas.shapes import MemberKind
 
 
@@ -97,6 +97,16 @@ def test_whoever_is_listed_twice_is_the_lesser_of_the_two() -> None:  # R-ROOM-7
     assert verdicts(feed.draft(C1, "t2", exposed=("tool:c",))) == [("t2", "deliver")]
 
 
+@pytest.mark.parametrize("order", [(("slack:T1",), ()), ((), ("slack:T1",))])
+def test_whoever_is_listed_twice_is_a_member_where_both_say_so(order: tuple[tuple[str, ...], ...]) -> None:  # R-ROOM-7
+    feed = started()
+    feed.tool(C1, "c", server="wiki")
+    feed.listing(C1, [{"reader": GRID, "workspaces": further} for further in order])
+    assert codes(feed.draft(C1, "t1", exposed=("tool:c",))) == {"audience_not_subset"}
+    feed.listing(C1, 2 * [{"reader": GRID, "workspaces": ("slack:T1",)}])
+    assert verdicts(feed.draft(C1, "t2", exposed=("tool:c",))) == [("t2", "deliver")]
+
+
 @pytest.mark.parametrize("order", [(("slack:T2",), ()), ((), ("slack:T2",))])
 def test_joins_that_differ_leave_a_reader_what_all_of_them_say(order: tuple[tuple[str, ...], ...]) -> None:  # R-ROOM-4
     feed = Feed()
@@ -143,6 +153,19 @@ def test_a_changed_room_is_unknown_until_a_listing_begun_after_that(began: int, 
     feed.tool(C1, "c")
     feed.changed(C1)
     feed.listing(C1, [ALEX], started_at=feed.now + began)
+    assert verdicts(feed.draft(C1, "t1", exposed=("tool:c",))) == [("t1", verdict)]
+
+
+@pytest.mark.parametrize("agent", ["mesh", "scout", None])
+@pytest.mark.parametrize(("began", "verdict"), [(0, "hold"), (1, "deliver")])
+def test_an_earlier_change_told_late_undoes_no_later_one(agent: str | None, began: int, verdict: str) -> None:
+    feed = started()  # R-ROOM-5
+    feed.tool(C1, "c")
+    earlier = feed.now
+    feed.changed(C1, agent="mesh")
+    later = feed.now
+    feed.changed(C1, agent=agent, at=earlier)
+    feed.listing(C1, [ALEX], started_at=later + began)
     assert verdicts(feed.draft(C1, "t1", exposed=("tool:c",))) == [("t1", verdict)]
 
 

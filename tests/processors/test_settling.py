@@ -126,6 +126,49 @@ def test_a_word_was_said_in_the_open_only_if_every_listing_around_it_was(earlier
     assert verdicts(feed.draft(C1, "t1", trigger=ref(C1, 1))) == [("t1", verdict)]
 
 
+def each_settled(out: list[Record]) -> list[tuple[str, ...]]:
+    """Whom each piece of evidence in these records permits."""
+    return [r.leaves[0].audience.readers for r in out if isinstance(r, EvidenceRecorded)]
+
+
+@pytest.mark.parametrize(("earlier", "joins", "later"), [([ALEX, KIM], False, [ALEX]), ([ALEX], True, [ALEX])])
+def test_messages_that_settle_together_have_each_its_own_listing_before(
+    earlier: list[str], joins: bool, later: list[str]
+) -> None:  # R-AUD-9
+    feed = Feed()
+    feed.policy(POLICY + "freshness: {observation: 1s}\n")
+    feed.listing(C1, earlier)
+    if joins:
+        feed.joined(C1, KIM)
+    feed.message(C1, 1, after=2000)
+    feed.listing(C1, later, started_at=feed.now - 1)
+    feed.message(C1, 2, after=2000)
+    assert each_settled(feed.listing(C1, [ALEX, KIM])) == [(ALEX, KIM), (ALEX,)]
+
+
+def test_messages_that_settle_together_have_each_those_who_had_not_joined_by_then() -> None:  # R-AUD-9
+    feed = started()
+    said = feed.now
+    feed.message(C1, "later", at=said + 2)
+    feed.joined(C1, KIM, at=said + 1)
+    feed.message(C1, "earlier", at=said)
+    assert each_settled(feed.listing(C1, [ALEX, KIM])) == [(ALEX, KIM), (ALEX,)]
+
+
+@pytest.mark.parametrize(("leaves_last", "readers"), [(True, (ALEX,)), (False, (ALEX, KIM))])
+def test_joins_and_leaves_since_the_listing_before_count_as_they_came(
+    leaves_last: bool, readers: tuple[str, ...]
+) -> None:  # R-AUD-9: not by what they say of their time
+    feed = ready(C1, [ALEX])
+    told = feed.now
+    tell = [feed.joined, feed.left] if leaves_last else [feed.left, feed.joined]
+    for ago, event in enumerate(tell):
+        event(C1, KIM, at=told + 10 - ago)
+    feed.joined(C1, MORGAN)
+    feed.message(C1, 1)
+    assert settled(feed.listing(C1, [ALEX, KIM])) == readers
+
+
 @pytest.mark.timeout(20)
 def test_many_messages_of_a_large_room_settle_in_time_that_grows_with_its_members_alone() -> None:
     """With a look through all members for each member, this takes minutes."""
@@ -164,6 +207,17 @@ def test_a_leave_that_is_only_told_again_makes_nothing_wait(again: bool, waits: 
     feed.listing(C1, [ALEX, KIM])
     feed.left(C1, KIM, at=left)
     feed.joined(C1, KIM)
+    assert asks_and_settles(feed) == (waits, waits)
+
+
+@pytest.mark.parametrize(("again", "waits"), [(True, False), (False, True)])
+def test_a_join_that_is_only_told_again_makes_nothing_wait(again: bool, waits: bool) -> None:  # R-AUD-9, R-EVI-1
+    feed = started()
+    told = feed.now
+    if again:
+        feed.joined(C1, KIM, at=told)
+    feed.listing(C1, [ALEX])
+    feed.joined(C1, KIM, at=told)
     assert asks_and_settles(feed) == (waits, waits)
 
 
