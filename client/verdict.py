@@ -33,10 +33,11 @@ def is_of(decided: TurnDecided, draft: TurnDrafted) -> bool:
 class Verdict:
     """What became of a turn.
 
-    `verdict`: what was decided; None: nothing is known, so nothing is said. `text`: what may be said, None: nothing.
-    `rendering`: the number of the rendering that passed; of a `downgrade` without one the policy's notice is said.
-    `reasons`: why not (docs/refusals.md says the way on from each). `fingerprint`: what an approval must name, of a
-    turn that asks. `observed`: the agent speaks regardless, and `text` is the first rendering.
+    `verdict`: what was decided (`turngate.schemas.outputs.Verdict`); None: nothing is known, so nothing is said.
+    `text`: what may be said, None: nothing. `rendering`: the number of the rendering that passed; of a `downgrade`
+    without one the policy's notice is said. `reasons`: why not (docs/refusals.md says the way on from each).
+    `fingerprint`: what an approval must name, of a turn that asks. `observed`: the agent speaks regardless, and `text`
+    is the first rendering.
     """
 
     turn: str
