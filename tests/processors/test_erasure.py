@@ -9,6 +9,7 @@ from tests.processors.remembering import SECRET, refused, remembering, states
 from turngate.schemas import inputs
 from turngate.schemas.inputs import Record
 from turngate.schemas.outputs import ContextDecided, ErasureApplied
+from turngate.schemas.shapes import AuthorKind
 
 DAY = 86_400_000
 
@@ -55,10 +56,14 @@ def test_an_operators_own_text_is_taken_in_and_its_erased_source_stays_deleted()
     assert "source_deleted" in codes(feed.draft(D1, "t1", exposed=[ref(D1, 1)]))
 
 
-def test_what_was_made_of_a_message_that_its_author_deleted_is_taken_in() -> None:  # R-AUD-6
+@pytest.mark.parametrize("erased", [False, True])
+def test_what_was_made_of_a_message_that_its_author_deleted_is_taken_in(erased: bool) -> None:  # R-AUD-6
     feed = remembering()
+    if erased:  # which a deletion told later does not undo
+        feed.erase("e1", reader=ALEX)
     feed.make(inputs.MessageDeleted, agent="mesh", room=D1, message=f"{D1}/1")
-    assert states(feed.write("later", "later@1", sources=[ref(D1, 1)])) == [("later@1", "current")]
+    out = feed.write("later", "later@1", sources=[ref(D1, 1)])
+    assert (states(out), refused(out)) == (([], ["source_deleted"]) if erased else ([("later@1", "current")], []))
 
 
 @pytest.mark.parametrize("what", [{"room": D1}, {"reader": ALEX}])
@@ -102,6 +107,16 @@ def test_nobody_is_asked_about_what_was_erased() -> None:  # R-SEN-3
     feed.erase("e1", memory="plan")
     answers = [r for r in feed.context(D1, "r", "t1") if isinstance(r, ContextDecided)]
     assert [r.questions for r in answers] == [("diary@1",)]
+
+
+def test_it_reaches_what_the_agent_said_of_it_and_whoever_once_quoted_that() -> None:  # R-AUD-6, R-AUD-7
+    feed = remembering()
+    for turn, evidence in (("t1", "revision:trip@1"), ("t2", ref(D1, 1))):
+        assert verdicts(feed.draft(D1, turn, exposed=[evidence])) == [(turn, "deliver")]
+        feed.message(D1, turn, author=None, author_kind=AuthorKind.SELF, turn=turn)
+        feed.message(D1, f"quotes-{turn}", quotes=[ref(D1, turn)])
+        feed.message(D1, f"quotes-{turn}", edited=True, text="never mind")
+    assert reached(feed.erase("e1", memory="trip")) == {"revision:trip@1", ref(D1, "t1"), ref(D1, "quotes-t1")}
 
 
 def test_what_is_of_another_tenant_or_of_somebody_else_stays() -> None:  # R-ROOM-11

@@ -6,7 +6,7 @@ import pytest
 
 from tests.processors.feed import ALEX, C1, D1, POLICY, Feed, codes, ready, ref, verdicts
 from turngate.schemas.inputs import AgentPaused
-from turngate.schemas.outputs import RecordRefused, RoomForgotten
+from turngate.schemas.outputs import EvidenceRecorded, RecordRefused, RoomForgotten
 from turngate.schemas.shapes import AuthorKind
 
 
@@ -76,3 +76,45 @@ def test_a_room_that_a_refused_record_named_is_forgotten_in_its_time(refused: bo
         feed.tick(60_000)
     feed.listing(C1, [ALEX])
     assert [type(r) for r in feed.tick(30_000)] == [RoomForgotten]
+
+
+@pytest.mark.parametrize(("after", "status"), [(14_000, "known"), (30_000, "unknown")])
+def test_what_is_quoted_has_ended_by_when_it_was_observed_not_by_when_it_was_said(after: int, status: str) -> None:
+    feed = forgetful("messages: 30s")  # R-RET-4, R-AUD-6
+    feed.message(C1, 1, at=feed.now - 20_000)
+    feed.tick(after)
+    feed.listing(C1, [ALEX])
+    (recorded,) = feed.message(C1, 2, quotes=(ref(C1, 1),))
+    assert isinstance(recorded, EvidenceRecorded)
+    assert recorded.status.value == status
+
+
+@pytest.mark.parametrize(("age", "taken"), [(29_999, True), (30_000, False)])
+def test_a_result_that_is_too_old_is_not_taken_up(age: int, taken: bool) -> None:  # R-RET-4
+    feed = forgetful("messages: 30s")
+    out = feed.tool(C1, "old", at=feed.now + 1000 - age)
+    assert any(isinstance(r, EvidenceRecorded) for r in out) is taken
+    assert codes(feed.draft(C1, "t1", exposed=("tool:old",))) == (set() if taken else {"source_missing"})
+
+
+def test_a_result_that_was_forgotten_with_its_room_is_not_taken_up_again() -> None:  # R-RET-1
+    feed = forgetful("room_inactive: 30s")
+    read = feed.now
+    assert any(isinstance(r, RoomForgotten) for r in feed.tick(30_000))
+    feed.listing(C1, [ALEX])
+    assert feed.tool(C1, "c", at=read) == []
+    feed.tool(C1, "c2")
+    assert codes(feed.draft(C1, "t1", exposed=("tool:c",))) == {"source_missing"}
+    assert verdicts(feed.draft(C1, "t2", exposed=("tool:c2",))) == [("t2", "deliver")]
+
+
+@pytest.mark.parametrize(("idle", "expected"), [(1_000, set()), (30_000, {"source_unknown"})])
+def test_what_was_let_out_before_its_room_was_forgotten_proves_nothing_said_there_since(
+    idle: int, expected: set[str]
+) -> None:  # R-RET-1, R-AUD-7
+    feed = forgetful("room_inactive: 30s")
+    assert verdicts(feed.draft(C1, "t1", exposed=("tool:c",))) == [("t1", "deliver")]
+    feed.tick(idle)
+    feed.listing(C1, [ALEX])
+    feed.message(C1, 9, author=None, author_kind=AuthorKind.SELF, turn="t1")
+    assert codes(feed.draft(C1, "t2", exposed=(ref(C1, 9),))) == expected

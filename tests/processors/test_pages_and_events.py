@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.processors.feed import ALEX, C1, KIM, MORGAN, Feed, authorized, ready, ref, verdicts
+from tests.processors.feed import ALEX, C1, C2, EPOCH, KIM, MORGAN, Feed, authorized, ready, ref, verdicts
 from turngate.schemas.inputs import Record
 from turngate.schemas.outputs import EvidenceRecorded
 
@@ -60,6 +60,30 @@ def test_of_two_listings_begun_together_the_later_arrival_counts() -> None:  # R
     assert sent.destination.readers == (ALEX,)
 
 
+def test_a_listing_told_again_brings_nothing_back() -> None:  # R-ROOM-3, R-RUN-4
+    feed = started()
+    feed.tool(C1, "c")
+    begun = feed.now
+    for refresh, members in (("a", [ALEX, KIM]), ("b", [ALEX]), ("a", [ALEX, KIM])):
+        feed.listing(C1, members, refresh=refresh, started_at=begun)
+    (sent,) = authorized(feed.draft(C1, "t1", exposed=("tool:c",)))
+    assert sent.destination.readers == (ALEX,)
+
+
+@pytest.mark.parametrize(
+    ("other", "whole"),
+    [({}, True), ({"agent": "scout"}, False), ({"room": C2}, False), ({"started_at": EPOCH + 1500}, False)],
+)
+def test_pages_of_one_listing_name_one_room_agent_and_start(other: dict[str, object], whole: bool) -> None:
+    feed = started()  # R-ROOM-2
+    fields = {"refresh": "r", "started_at": feed.now, "room": C1, "agent": "mesh"}
+    feed.listing(members=[ALEX], last=False, **fields)
+    feed.listing(members=[KIM], page=1, **fields | other)
+    out = [feed.draft(room, f"{agent}-{room}", agent=agent) for room in (C1, C2) for agent in ("mesh", "scout")]
+    listed = [to for told in out for to, verdict in verdicts(told) if verdict != "hold"]
+    assert listed == ([f"mesh-{C1}"] if whole else [])
+
+
 def test_pages_of_a_listing_begun_together_with_one_that_is_whole_still_count() -> None:  # R-ROOM-2, R-ROOM-3
     feed = started()
     feed.tool(C1, "c")
@@ -105,3 +129,29 @@ def test_a_leave_is_remembered_while_it_applies_to_a_listing() -> None:  # R-AUD
     feed.listing(C1, [ALEX], agent="scout")
     feed.message(C1, 1)
     assert readers(feed.listing(C1, [ALEX, KIM])) == (ALEX,)
+
+
+@pytest.mark.parametrize(("later", "expected"), [(-1, (ALEX, KIM)), (0, (ALEX,))])
+def test_a_leave_is_remembered_while_a_listing_that_may_have_missed_it_can_come(
+    later: int, expected: tuple[str, ...]
+) -> None:  # R-ROOM-4, R-ROOM-10
+    feed = started()
+    begun = feed.now
+    feed.left(C1, KIM, at=begun + later)
+    feed.tick(HOUR // 2)
+    feed.listing(C1, [ALEX], agent="scout")  # looks for what can be forgotten
+    feed.listing(C1, [ALEX, KIM], started_at=begun)
+    assert readers(feed.message(C1, 1)) == expected
+
+
+@pytest.mark.parametrize(("leaves", "expected"), [(True, (ALEX,)), (False, (ALEX, KIM))])
+def test_a_leave_is_remembered_while_a_message_waits_that_was_said_after_it(
+    leaves: bool, expected: tuple[str, ...]
+) -> None:  # R-AUD-9
+    feed = ready(C1, [ALEX, KIM])
+    if leaves:
+        feed.left(C1, KIM)
+    feed.tick(2 * HOUR)
+    feed.message(C1, 1)
+    feed.listing(C1, [ALEX, KIM], started_at=feed.now - 1)  # begun before the message: it waits for another
+    assert readers(feed.listing(C1, [ALEX, KIM])) == expected

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.processors.feed import ALEX, BOT, C1, C2, KIM, POLICY, Feed, codes, ref, verdicts
+from tests.processors.feed import ALEX, BOT, C1, C2, D1, KIM, POLICY, Feed, codes, ref, verdicts
 from tests.processors.remembering import remembering
 
 T1 = {"visibility": "workspace", "workspaces": ["slack:T1"]}
@@ -62,3 +62,13 @@ def test_a_tool_that_a_later_policy_narrows_leaves_what_it_returned_before_as_it
     feed.tool(C1, "after", server="wiki")
     assert verdicts(feed.draft(C1, "t1", exposed=("tool:before",))) == [("t1", "deliver")]
     assert codes(feed.draft(C1, "t2", exposed=("tool:after",))) == {"audience_not_subset"}
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"), [("heron-4711", {"secret_exposed"}), ("egret-0815", {"secret_exposed"}), ("stork", set())]
+)
+def test_of_a_call_that_is_used_again_the_values_of_both_results_are_found(text: str, expected: set[str]) -> None:
+    feed = remembering()  # R-EGR-1, R-EGR-4, R-AUD-8
+    for value in ("heron-4711", "egret-0815"):
+        feed.tool(D1, "c", server="wiki", fields=[{"name": "code", "value": value, "class": "secret"}])
+    assert codes(feed.draft(D1, "t1", trigger=ref(D1, 1), renderings=[{"text": f"It is {text}."}])) == expected

@@ -90,6 +90,7 @@ def test_who_joined_at_or_after_the_message_is_left_out() -> None:  # R-AUD-9
     said = feed.now
     feed.joined(C1, KIM, at=said)
     feed.joined(C1, MORGAN, at=said - 1)
+    feed.left(C1, ALEX, at=said)
     assert settled(feed.listing(C1, [ALEX, KIM, MORGAN])) == (ALEX, MORGAN)
 
 
@@ -167,6 +168,38 @@ def test_joins_and_leaves_since_the_listing_before_count_as_they_came(
     feed.joined(C1, MORGAN)
     feed.message(C1, 1)
     assert settled(feed.listing(C1, [ALEX, KIM])) == readers
+
+
+@pytest.mark.parametrize(("agent", "readers"), [("scout", (ALEX,)), ("mesh", (ALEX, KIM)), (None, (ALEX, KIM))])
+def test_a_join_that_another_agent_was_told_of_lets_nobody_in(agent: str | None, readers: tuple[str, ...]) -> None:
+    feed = ready(C1, [ALEX])  # R-AUD-9, R-ROOM-4
+    feed.joined(C1, KIM, agent=agent)
+    feed.joined(C1, MORGAN)
+    feed.message(C1, 1)
+    assert settled(feed.listing(C1, [ALEX, KIM])) == readers
+
+
+def test_an_edit_settles_by_itself_beside_what_was_said_before() -> None:  # R-AUD-6, R-AUD-9, R-EVI-1
+    feed = ready(C1, [ALEX])
+    feed.message(C1, 1)
+    feed.changed(C1)
+    feed.message(C1, 1, edited=True, text="bye")
+    (recorded,) = (r for r in feed.listing(C1, [ALEX, KIM]) if isinstance(r, EvidenceRecorded))
+    assert {leaf.audience.readers for leaf in recorded.leaves} == {(ALEX,), (ALEX, KIM)}
+    assert verdicts(feed.draft(C1, "t1", trigger=ref(C1, 1))) == [("t1", "drop")]
+    feed.listing(C1, [ALEX])
+    assert verdicts(feed.draft(C1, "t2", trigger=ref(C1, 1))) == [("t2", "deliver")]
+
+
+def test_what_has_too_many_leaves_by_now_stays_unknown_and_spoils_no_listing() -> None:  # R-EVI-5, R-AUD-9
+    feed = Feed()
+    feed.policy(POLICY + "evidence: {max_leaves: 1}\n")
+    feed.message(C1, 1)
+    feed.message(C1, 2)
+    feed.message(C1, 1, edited=True, text="bye", quotes=(ref(C1, 9),))
+    assert settled(feed.listing(C1, [ALEX, KIM])) == (ALEX, KIM)  # that of the other
+    assert verdicts(feed.draft(C1, "t1", trigger=ref(C1, 1))) == [("t1", "drop")]
+    assert verdicts(feed.draft(C1, "t2", trigger=ref(C1, 2))) == [("t2", "deliver")]
 
 
 @pytest.mark.timeout(20)
