@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import bisect
 from collections.abc import Collection, Iterable
-from typing import NamedTuple
+from typing import Final
 
 from turngate.processors.accounts import Joiner, account, covered, same
 from turngate.processors.audience import Keyed, Sets, keyed, listed, namespace
@@ -85,12 +85,13 @@ def _certain(by_listing: Listed, left: Collection[str], joiner: Joiner) -> bool:
     return listed_still or joiner.inside(by_listing.audience.workspaces)
 
 
-class Standing(NamedTuple):
+class Standing:
     """What an agent knows of a room now. `listing` is null where it is unknown; `bounds` also where it is `open`."""
 
-    listing: Listing | None
-    bounds: Bounds | None
-    skewed: bool
+    def __init__(self, listing: Listing | None, bounds: Bounds | None, skewed: bool) -> None:
+        self.listing: Final = listing
+        self.bounds: Final = bounds
+        self.skewed: Final = skewed
 
     @property
     def open(self) -> bool:

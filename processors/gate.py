@@ -66,13 +66,14 @@ def _as_new(ledger: Ledger, draft: TurnDrafted, row: Turn) -> Waiting | None:
 
 def _at_once(ledger: Ledger, draft: TurnDrafted) -> Code | None:
     """What ends a draft before anything is looked at; the first is the only reason (R-TURN-9)."""
-    if not named(ledger, draft.agent, draft.room):
+    agent, room, deadline = draft.agent, draft.room, draft.deadline
+    if not named(ledger, agent, room):
         return Code.AGENT_UNKNOWN
-    if paused(ledger, draft.agent, draft.room):
+    if paused(ledger, agent, room):
         return Code.PAUSED
-    if draft.deadline is not None and draft.deadline <= ledger.now:
+    if deadline is not None and deadline <= ledger.now:
         return Code.DEADLINE_PASSED
-    if over_age(ledger, draft.room, draft.at):
+    if over_age(ledger, room, draft.at):
         return Code.DEADLINE_PASSED  # R-RET-4
     if not draft.renderings and draft.action is None:
         return Code.NO_RENDERING

@@ -34,18 +34,19 @@ def objections(
     guards = ledger.policy(draft.room).settings.interlock
     found: list[tuple[Mode, Code, str | None]] = []
     mode = _interlock_mode(guards, bits)
-    outward = draft.action is not None and not internal(ledger, draft.room, draft.action.operation)
-    if mode is not None and draft.action is not None and outward:
-        found.append((mode, Code.INTERLOCK, draft.action.operation))
+    action = draft.action
+    outward = action is not None and not internal(ledger, draft.room, action.operation)
+    if mode is not None and action is not None and outward:
+        found.append((mode, Code.INTERLOCK, action.operation))
     if mode is not None and text is not None and _carries_out(ledger, draft, text, refs, guards):
         found.append((mode, Code.INTERLOCK_LINK, None))
-    if draft.action is not None and outward:
-        own_mode = _outward_mode(ledger, draft.room, draft.action.operation, guards)
+    if action is not None and outward:
+        own_mode = _outward_mode(ledger, draft.room, action.operation, guards)
         found += [(own_mode, Code.OUTWARD_EVIDENCE, ref) for ref in _leaving(ledger, draft, refs)]
-    if draft.action is not None and bits.untrusted and _writes(ledger, draft.room, draft.action.operation):
+    if action is not None and bits.untrusted and _writes(ledger, draft.room, action.operation):
         stricter = any(code is Code.INTERLOCK and _at_least(by, guards.untrusted_writes) for by, code, _ in found)
         if not stricter:
-            found.append((guards.untrusted_writes, Code.UNTRUSTED_WRITE, draft.action.operation))
+            found.append((guards.untrusted_writes, Code.UNTRUSTED_WRITE, action.operation))
     return [
         Objection(Reason(code=code, ref=ref), asks=by is Mode.ASK) for by, code, ref in found if by is not Mode.ALLOW
     ]

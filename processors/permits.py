@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from turngate.processors.audience import KEYED_UNKNOWN, UNKNOWN
 from turngate.processors.bounds import Standing, standing
@@ -15,34 +14,45 @@ from turngate.processors.sources import NOTHING_EXEMPT, Exempt, Source, absent, 
 from turngate.schemas.outputs import GrantState
 from turngate.schemas.policy import OpenRooms
 from turngate.schemas.shapes import Audience, Code, Reason, Scope
+from turngate.schemas.unchecked import unchecked
 
 #: The key of the destination that is not known: nothing but public evidence goes there.
-NOWHERE = KEYED_UNKNOWN.key
-_NOTHING = Against()
+NOWHERE: Final = KEYED_UNKNOWN.key
+_NOTHING: Final = Against()
 #: What the help for a leaf depends on besides the destination: its one reader, and what it was seen via.
 _Asked = tuple[str | None, str | None]
 
 
-class Destination(NamedTuple):
+class Destination:
     """Who would hear: the room's possible readers, or nobody who can be named (`audience` unknown).
 
     `own_words`: an open room whose own words may be said there again (R-AUD-10). `sole`: the one reader of a verified
     direct room (R-ROOM-9). `valid_until`: when its listing will be too old; None where there is none.
     """
 
-    agent: str
-    room: str
-    audience: Audience
-    key: str
-    own_words: bool = False
-    sole: str | None = None
-    valid_until: int | None = None
+    def __init__(
+        self,
+        agent: str,
+        room: str,
+        audience: Audience,
+        key: str,
+        own_words: bool = False,
+        sole: str | None = None,
+        valid_until: int | None = None,
+    ) -> None:
+        self.agent: Final = agent
+        self.room: Final = room
+        self.audience: Final = audience
+        self.key: Final = key
+        self.own_words: Final = own_words
+        self.sole: Final = sole
+        self.valid_until: Final = valid_until
 
 
 def destination(ledger: Ledger, agent: str, room: str) -> tuple[Destination | None, tuple[Code, ...], Standing]:
     """The destination if it is known and fresh, else None with the codes that say why (R-TURN-2)."""
     now = ledger.stood = standing(ledger, agent, room)
-    limit = ledger.policy(room).settings.freshness.destination
+    limit = ledger.policy(room).fresh_for
     codes: tuple[Code, ...]
     if now.bounds is not None and now.listing is not None and _credible(now.bounds.upper.audience):
         if now.fresh(ledger.now, limit):
@@ -78,8 +88,7 @@ class Outcome(NamedTuple):
     proofs: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Judged:
+class Judged(NamedTuple):
     """What a ref came to: the codes against it, and what had to help: R-AUD-10, grants, proofs.
 
     `others`: its leaves but those that are permitted as they are.
@@ -93,7 +102,7 @@ class Judged:
 
 
 #: The destination may hear it, and nothing had to help.
-PERMITTED = Judged()
+PERMITTED: Final = Judged()
 
 
 def judge(ledger: Ledger, ref: str, to: Destination, exempt: Exempt = NOTHING_EXEMPT) -> Judged:
@@ -101,30 +110,48 @@ def judge(ledger: Ledger, ref: str, to: Destination, exempt: Exempt = NOTHING_EX
 
     What was compared, and what came of it, is kept for the trace.
     """
-    return judge_all(ledger, [(ref, source(ledger, ref, to.agent, exempt))], to)[0]
-
-
-def judge_all(ledger: Ledger, refs: Iterable[tuple[str, Source | None]], to: Destination) -> list[Judged]:
-    """The same of each of several refs, for what the agent has of it."""
     asker = to.agent, to.room, to.key, to.own_words
-    known = ledger.caches.codes.of(asker)  # a leaf and an audience never change
-    judged: list[Judged] = []
-    for ref, found in refs:
-        if found is None:
-            leaves: tuple[str, ...] = ()
-            one = Judged((absent(ledger, ref, to.agent),))
-        else:
-            leaves = found.leaves
-            clear = found.plain
-            for key in leaves:
-                clear = clear and known.get(key) is _NOTHING
-            one = PERMITTED if clear else _judge(ledger, found, to, known, asker)
-        ledger.compared[ref] = leaves, one
-        judged.append(one)
+    return _compared(ledger, ref, to, exempt, asker, ledger.caches.codes.of(asker))
+
+
+def judge_all(
+    ledger: Ledger, refs: Iterable[str], to: Destination, exempt: Exempt = NOTHING_EXEMPT
+) -> list[tuple[str, Judged]]:
+    """Of several refs those that are not permitted as they are, each with what it came to."""
+    asker = to.agent, to.room, to.key, to.own_words
+    known = ledger.caches.codes.of(asker)
+    found: list[tuple[str, Judged]] = []
+    for ref in refs:
+        judged = _compared(ledger, ref, to, exempt, asker, known)
+        if judged is not PERMITTED:
+            found.append((ref, judged))
+    return found
+
+
+def _compared(
+    ledger: Ledger, ref: str, to: Destination, exempt: Exempt, asker: Asker, known: dict[str, Against]
+) -> Judged:
+    found = source(ledger, ref, to.agent, exempt)
+    if found is None:
+        leaves: tuple[str, ...] = ()
+        judged = Judged((absent(ledger, ref, to.agent),))
+    else:
+        leaves = found.leaves
+        clear = found.plain
+        for key in leaves:
+            clear = _against(ledger, key, to, asker, known) is _NOTHING and clear
+        judged = PERMITTED if clear else _judge(ledger, found, to, asker, known)
+    ledger.compared[ref] = leaves, judged
     return judged
 
 
-def _judge(ledger: Ledger, found: Source, to: Destination, known: dict[str, Against], asker: Asker) -> Judged:
+def _against(ledger: Ledger, key: str, to: Destination, asker: Asker, known: dict[str, Against]) -> Against:
+    """What is against a leaf; worked out once for each asker, since a leaf and an audience never change."""
+    found = known.get(key)
+    return ledger.caches.codes.keep(asker, key, _leaf_codes(ledger, key, to)) if found is None else found
+
+
+def _judge(ledger: Ledger, found: Source, to: Destination, asker: Asker, known: dict[str, Against]) -> Judged:
     codes: dict[Code, None] = dict.fromkeys(found.codes)
     if any(room != to.room for room in found.restrictions):
         codes[Code.RESTRICTED_TO_CONVERSATION] = None
@@ -136,9 +163,7 @@ def _judge(ledger: Ledger, found: Source, to: Destination, known: dict[str, Agai
     help_of: dict[_Asked, Help] = {}
     alike: dict[tuple[Against, _Asked | None], list[str]] = {}
     for key in found.leaves:
-        against = known.get(key)
-        if against is None:
-            against = ledger.caches.codes.keep(asker, key, leaf_codes(ledger, key, to))
+        against = _against(ledger, key, to, asker, known)
         if against is _NOTHING:
             continue
         own_words = own_words or against.own_words
@@ -152,9 +177,14 @@ def _judge(ledger: Ledger, found: Source, to: Destination, known: dict[str, Agai
             else:
                 codes[code] = None
         alike.setdefault((against, asked), []).append(key)
-    codes |= {help.against: None for help in help_of.values() if help.against is not None}
-    grants = dict.fromkeys(help.grant for help in help_of.values() if help.grant is not None)
-    proofs = dict.fromkeys(proof for help in help_of.values() for proof in help.proofs)
+    grants: dict[str, None] = {}
+    proofs: dict[str, None] = {}
+    for help in help_of.values():
+        if help.against is not None:
+            codes[help.against] = None
+        if help.grant is not None:
+            grants[help.grant] = None
+        proofs |= dict.fromkeys(help.proofs)
     others = tuple(
         _outcome(tuple(leaves), against, None if asked is None else help_of[asked])
         for (against, asked), leaves in alike.items()
@@ -171,7 +201,7 @@ def _outcome(leaves: tuple[str, ...], against: Against, help: Help | None) -> Ou
     return Outcome(leaves, tuple(code for code in instead if code is not None), own_words, help.grant, help.proofs)
 
 
-def leaf_codes(ledger: Ledger, key: str, to: Destination) -> Against:
+def _leaf_codes(ledger: Ledger, key: str, to: Destination) -> Against:
     """What is against one leaf (R-AUD-2)."""
     leaf = ledger.leaf(key)
     codes: list[Code] = []
@@ -199,8 +229,7 @@ def _own_word(leaf: LeafRow, to: Destination) -> bool:
     return leaf.open and leaf.room == to.room and leaf.agent == to.agent
 
 
-@dataclass(frozen=True, slots=True)
-class Help:
+class Help(NamedTuple):
     """What permits a leaf whose audience does not: two live proofs or a live grant; else the code against it."""
 
     against: Code | None = None
@@ -247,4 +276,4 @@ def ends(ledger: Ledger, grants: tuple[str, ...], proofs: tuple[str, ...]) -> li
 def reasons(ref: str, judged: Judged, trigger: str | None) -> list[Reason]:
     """The reasons against a ref; the trigger's audience has a code of its own (R-TURN-3)."""
     swap = {Code.AUDIENCE_NOT_SUBSET: Code.TRIGGER_NOT_SUBSET} if ref == trigger else {}
-    return [Reason(code=swap.get(code, code), ref=ref) for code in judged.codes]
+    return [unchecked(Reason, code=swap.get(code, code).value, ref=ref) for code in judged.codes]

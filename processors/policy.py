@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from turngate.processors.audience import UNKNOWN, Sets, intersection, listed, says_all
 from turngate.schemas.digests import audience_digest
@@ -34,19 +34,32 @@ from turngate.schemas.shapes import Audience, Scope
 NO_POLICY = Policy(version=0)
 
 
-@dataclass(frozen=True, slots=True)
 class Effective:
     """The policy in force for a room. `label` is the pinned version, and `+` the latest where that is another.
 
     `settings` is the meet of everything that has one; a tool or skill must pass every version, so all are kept.
+    `agents_accounts`: those that are an agent's in any version.
     """
 
-    label: str
-    settings: Policy
-    tools: Mapping[str, tuple[Tool, ...]]
-    skills: Mapping[str, tuple[Skill, ...]]
-    #: Accounts that are an agent's in any version.
-    agents_accounts: frozenset[str] = frozenset()
+    def __init__(
+        self,
+        label: str,
+        settings: Policy,
+        tools: Mapping[str, tuple[Tool, ...]],
+        skills: Mapping[str, tuple[Skill, ...]],
+        agents_accounts: frozenset[str] = frozenset(),
+    ) -> None:
+        self.label: Final = label
+        self.settings: Final = settings
+        self.tools: Final = tools
+        self.skills: Final = skills
+        self.agents_accounts: Final = agents_accounts
+        # What every draft asks, most of it several times, is not looked up in `settings` each time: milliseconds, and
+        # a number of leaves.
+        self.fresh_for: Final = settings.freshness.destination
+        self.kept_for: Final = settings.retention.messages
+        self.tainted_for: Final = settings.interlock.taint_ttl
+        self.max_leaves: Final = settings.evidence.max_leaves
 
     def accounts(self, agent: str) -> tuple[str, ...]:
         """The agent's own accounts; none for an agent that the policy does not name."""

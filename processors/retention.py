@@ -21,7 +21,7 @@ R = TypeVar("R")
 
 def over_age(ledger: Ledger, room: str, since: int) -> bool:
     """Whether what happened or was observed at `since` counts no more, nor is taken up any more (R-RET-4)."""
-    return ledger.now - since >= ledger.policy(room).settings.retention.messages
+    return ledger.now - since >= ledger.policy(room).kept_for
 
 
 def takes_up(ledger: Ledger, ref: str, agent: str, room: str, at: int) -> bool:

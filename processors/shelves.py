@@ -65,8 +65,8 @@ class EvidenceRows(Rows["Evidence"]):
         self._elsewhere: dict[Key, str] = {}
         self._whose: Numbers[str] = Numbers()
         self._recent: Recent[Key, Evidence] = Recent(_RECENT)
-        #: What somebody has made of a row, with the row; it goes when another row or none takes that one's place.
-        self.made_of: Recent[Key, tuple[Evidence, Any]] = Recent(_RECENT)
+        #: What somebody has made of a row; it goes when another row or none takes that one's place.
+        self.made_of: Recent[Key, Any] = Recent(_RECENT)
 
     # As a mapping
 

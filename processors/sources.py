@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Final
 
 from turngate.processors.ledger import Ledger
 from turngate.processors.retention import over_age
@@ -11,7 +12,7 @@ from turngate.processors.rows import Revision, Value
 from turngate.schemas.outputs import RevisionState
 from turngate.schemas.shapes import Code
 
-REVISION = "revision:"
+REVISION: Final = "revision:"
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,8 +23,8 @@ class Exempt:
     retired: frozenset[str] = frozenset()
 
 
-NOTHING_EXEMPT = Exempt()
-_DELETED = (Code.SOURCE_DELETED,)
+NOTHING_EXEMPT: Final = Exempt()
+_DELETED: Final[tuple[Code, ...]] = (Code.SOURCE_DELETED,)
 
 
 class Source:
@@ -53,19 +54,6 @@ class Source:
         self.plain = bool(leaves) and not (codes or over or restrictions)
 
 
-def sources(
-    ledger: Ledger, refs: Sequence[str], agent: str, exempt: Exempt = NOTHING_EXEMPT
-) -> list[tuple[str, Source | None]]:
-    """Each ref with what the agent has of it; None where it has nothing."""
-    found = ledger.found
-    if found is None or ledger.found_by != agent or exempt is not NOTHING_EXEMPT:
-        return [(ref, source(ledger, ref, agent, exempt)) for ref in refs]
-    for ref in refs:
-        if ref not in found:
-            found[ref] = _source(ledger, ref, agent, NOTHING_EXEMPT)
-    return [(ref, found[ref]) for ref in refs]
-
-
 def source(ledger: Ledger, ref: str, agent: str, exempt: Exempt = NOTHING_EXEMPT) -> Source | None:
     """What the agent has of a ref; None where it has nothing."""
     found = ledger.found
@@ -82,16 +70,16 @@ def _source(ledger: Ledger, ref: str, agent: str, exempt: Exempt) -> Source | No
     if ref.startswith(REVISION):
         return _revision(ledger, ref[len(REVISION) :], agent, codes, exempt)
     made_of, key = ledger.tables.shelves.made_of, (ledger.tenant, ref, agent)
-    known = made_of.get(key)
+    known: tuple[str, int, Source] | None = made_of.get(key)
     if known is None:
         row = ledger.tables.evidence.get(key)
         if row is None:
             return None
-        known = made_of[key] = row, Source(row.leaves, (), row.over, (), row.values)
-    evidence, found = known
-    if over_age(ledger, evidence.room, evidence.seen):
+        known = made_of[key] = row.room, row.seen, Source(row.leaves, (), row.over, (), row.values)
+    room, observed, found = known
+    if over_age(ledger, room, observed):
         return None
-    return Source(evidence.leaves, codes, evidence.over, (), evidence.values) if codes else found
+    return Source(found.leaves, codes, found.over, (), found.values) if codes else found
 
 
 def _revision(ledger: Ledger, name: str, agent: str, codes: tuple[Code, ...], exempt: Exempt) -> Source | None:
@@ -130,7 +118,8 @@ def as_seen(ledger: Ledger, refs: Sequence[str], agent: str, *, keep: bool) -> l
     They are remembered only where whoever asks is to `keep` them; else it is only their names that count.
     """
     seen: dict[str, None] = {}
-    for _, found in sources(ledger, refs, agent):
+    for ref in refs:
+        found = source(ledger, ref, agent)
         if found is None:
             continue
         leaves = _too_many(ledger, found, agent) if found.over else found.leaves

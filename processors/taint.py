@@ -3,46 +3,42 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Final
 
 from turngate.processors.ledger import Ledger
 from turngate.processors.rows import LeafRow, Taint
-from turngate.processors.sources import absent, sources
+from turngate.processors.sources import absent, source
 from turngate.schemas.shapes import Code, Scope
 
 
-class Bits(NamedTuple):
+class Bits:
     """What something arms."""
 
-    private: bool = False
-    untrusted: bool = False
+    def __init__(self, *, private: bool, untrusted: bool) -> None:
+        self.private: Final = private
+        self.untrusted: Final = untrusted
 
     def __or__(self, other: Bits) -> Bits:
         return _BITS[(self.private or other.private) + 2 * (self.untrusted or other.untrusted)]
 
 
-CLEAR = Bits()
+CLEAR: Final = Bits(private=False, untrusted=False)
 #: What is not known may be both.
-BOTH = Bits(private=True, untrusted=True)
+BOTH: Final = Bits(private=True, untrusted=True)
 #: By the sum of what a leaf arms. A leaf with values that a tool returned has a third summand.
-_BITS = (CLEAR, Bits(private=True), Bits(untrusted=True), BOTH)
-_PRIVATE, _UNTRUSTED, _VALUES = 1, 2, 4
+_BITS: Final[tuple[Bits, ...]] = (CLEAR, Bits(private=True, untrusted=False), Bits(private=False, untrusted=True), BOTH)
+_PRIVATE: Final = 1
+_UNTRUSTED: Final = 2
+_VALUES: Final = 4
 
 
-class Armed(NamedTuple):
-    """What refs arm in a room, those of them that nobody has recorded, and whether any has values of a tool."""
-
-    bits: Bits
-    missing: tuple[str, ...] = ()
-    values: bool = False
-
-
-def of_refs(ledger: Ledger, agent: str, room: str, refs: Sequence[str]) -> Armed:
-    """What these refs arm in a room."""
+def of_refs(ledger: Ledger, agent: str, room: str, refs: Sequence[str]) -> tuple[Bits, tuple[str, ...], bool]:
+    """What these refs arm in a room, those of them that nobody has recorded, and whether any has values of a tool."""
     arms = 0
     missing = []
     known = ledger.caches.arms.of(room)  # a leaf never changes
-    for ref, found in sources(ledger, refs, agent):
+    for ref in refs:
+        found = source(ledger, ref, agent)
         if found is None:
             if absent(ledger, ref, agent) is Code.SOURCE_MISSING:
                 missing.append(ref)
@@ -54,7 +50,7 @@ def of_refs(ledger: Ledger, agent: str, room: str, refs: Sequence[str]) -> Armed
         for key in found.leaves:
             one = known.get(key)
             arms |= ledger.caches.arms.keep(room, key, _of_leaf(ledger, ledger.leaf(key), room)) if one is None else one
-    return Armed(_BITS[arms & (_PRIVATE | _UNTRUSTED)], tuple(missing), bool(arms & _VALUES))
+    return _BITS[arms & (_PRIVATE | _UNTRUSTED)], tuple(missing), bool(arms & _VALUES)
 
 
 def _of_leaf(ledger: Ledger, leaf: LeafRow, room: str) -> int:
@@ -69,17 +65,20 @@ def _of_leaf(ledger: Ledger, leaf: LeafRow, room: str) -> int:
 
 def arm(ledger: Ledger, agent: str, room: str, thread: str | None, bits: Bits) -> None:
     """Remember that a conversation was armed now."""
-    if bits == CLEAR:
+    if not (bits.private or bits.untrusted):
         return
     key = (ledger.tenant, agent, room, thread or "")
     row = ledger.tables.taint.get(key) or Taint()
-    ttl = ledger.policy(room).settings.interlock.taint_ttl
-    private, untrusted = (row.private_at, row.private_since), (row.untrusted_at, row.untrusted_since)
+    ttl = ledger.policy(room).tainted_for
+    private_at, private_since = row.private_at, row.private_since
+    untrusted_at, untrusted_since = row.untrusted_at, row.untrusted_since
     if bits.private:
-        private = ledger.now, row.private_since if _live(ledger, row.private_at, ttl) else ledger.arrival
+        private_since = private_since if _live(ledger, private_at, ttl) else ledger.arrival
+        private_at = ledger.now
     if bits.untrusted:
-        untrusted = ledger.now, row.untrusted_since if _live(ledger, row.untrusted_at, ttl) else ledger.arrival
-    ledger.tables.taint.put(key, Taint(*private, *untrusted))
+        untrusted_since = untrusted_since if _live(ledger, untrusted_at, ttl) else ledger.arrival
+        untrusted_at = ledger.now
+    ledger.tables.taint.put(key, Taint(private_at, private_since, untrusted_at, untrusted_since))
 
 
 def of_conversation(ledger: Ledger, agent: str, room: str, thread: str | None) -> tuple[Bits, int]:
@@ -87,7 +86,7 @@ def of_conversation(ledger: Ledger, agent: str, room: str, thread: str | None) -
     row = ledger.tables.taint.get((ledger.tenant, agent, room, thread or ""))
     if row is None:
         return CLEAR, 0
-    ttl = ledger.policy(room).settings.interlock.taint_ttl
+    ttl = ledger.policy(room).tainted_for
     bits = _BITS[_live(ledger, row.private_at, ttl) + 2 * _live(ledger, row.untrusted_at, ttl)]
     since = max(row.private_since if bits.private else 0, row.untrusted_since if bits.untrusted else 0)
     return bits, since

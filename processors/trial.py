@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Final
 
 from turngate.processors.actions import judge_action
 from turngate.processors.approvals import action_fingerprint, covering, known, turn_fingerprint
 from turngate.processors.egress import egress
 from turngate.processors.interlock import Objection, objections
 from turngate.processors.ledger import Ledger
-from turngate.processors.permits import PERMITTED, Destination, judge_all, reasons
+from turngate.processors.permits import Destination, judge_all, reasons
 from turngate.processors.rows import Ask, Turn
-from turngate.processors.sources import NOTHING_EXEMPT, Exempt, as_seen, sources
-from turngate.processors.taint import BOTH, CLEAR, Bits, of_conversation, of_refs
+from turngate.processors.sources import NOTHING_EXEMPT, Exempt, as_seen
+from turngate.processors.taint import BOTH, Bits, of_conversation, of_refs
 from turngate.processors.turns import changed_only, everything, seen
 from turngate.schemas.inputs import TurnDrafted
 from turngate.schemas.shapes import Code, Reason, Rendering
 
 
-@dataclass(slots=True)
 class Tried:
     """What a way to say the turn came to.
 
@@ -27,63 +25,74 @@ class Tried:
     out. Of one that passes: what had to help, what it claims, and `until`, when that ends.
     """
 
-    refs: tuple[str, ...]
-    leaves: tuple[str, ...] = ()
-    reasons: list[Reason] = field(default_factory=list)
-    ask: Ask | None = None
-    own_words: bool = False
-    grants: tuple[str, ...] = ()
-    proofs: tuple[str, ...] = ()
-    approvals: tuple[str, ...] = ()
-    claims: tuple[tuple[str, str], ...] = ()
-    until: tuple[int, ...] = ()
+    def __init__(self, refs: tuple[str, ...]) -> None:
+        self.refs: Final = refs
+        self.leaves: tuple[str, ...] = ()
+        self.reasons: list[Reason] = []
+        self.ask: Ask | None = None
+        self.own_words = False
+        self.grants: tuple[str, ...] = ()
+        self.proofs: tuple[str, ...] = ()
+        self.approvals: tuple[str, ...] = ()
+        self.claims: tuple[tuple[str, str], ...] = ()
+        self.until: tuple[int, ...] = ()
 
 
-class Exposure(NamedTuple):
+class Exposure:
     """All that a draft had: its refs, what they arm, what of that it read, and the refs that nobody has recorded.
 
     `seen`: what its turn saw, as a rendering that tells nothing else apart did. `values`: whether it has any of a tool.
     """
 
-    seen: tuple[list[str], bool]
-    refs: tuple[str, ...]
-    bits: Bits
-    read: Bits
-    missing: tuple[str, ...]
-    values: bool
+    def __init__(
+        self,
+        seen: tuple[list[str], bool],
+        refs: tuple[str, ...],
+        bits: Bits,
+        read: Bits,
+        missing: tuple[str, ...],
+        values: bool,
+    ) -> None:
+        self.seen: Final = seen
+        self.refs: Final = refs
+        self.bits: Final = bits
+        self.read: Final = read
+        self.missing: Final = missing
+        self.values: Final = values
 
 
 def exposure(ledger: Ledger, draft: TurnDrafted, row: Turn) -> Exposure:
     """What a draft had; worked out once for each record."""
     known: Exposure | None = ledger.exposure.get(draft.turn)
     if known is None:
-        ledger.nothing_changes(draft.agent)
+        agent, room = draft.agent, draft.room
+        ledger.nothing_changes(agent)
         changed = changed_only(draft)
         whole = seen(ledger, draft, row, None)
         refs = everything(ledger, draft, row, whole[0])
         of_read = [ref for ref in refs if ref not in changed] if changed else refs
-        read, missing, values = of_refs(ledger, draft.agent, draft.room, of_read)
+        read, missing, values = of_refs(ledger, agent, room, of_read)
         bits = read
         if changed:
-            more = of_refs(ledger, draft.agent, draft.room, sorted(changed))
-            bits, missing, values = read | more.bits, (*missing, *more.missing), values or more.values
+            more, also_missing, more_values = of_refs(ledger, agent, room, sorted(changed))
+            bits, missing, values = read | more, (*missing, *also_missing), values or more_values
         known = ledger.exposure[draft.turn] = Exposure(whole, refs, bits, read, missing, values)
     return known
 
 
-def bits_of(ledger: Ledger, draft: TurnDrafted, row: Turn) -> Bits:
-    """The taint of the conversation and of everything in the draft together (R-TNT-4)."""
-    had = exposure(ledger, draft, row)
-    return (
-        had.bits | of_conversation(ledger, draft.agent, draft.room, draft.thread)[0] | (BOTH if had.missing else CLEAR)
-    )
-
-
 def attempt(
-    ledger: Ledger, draft: TurnDrafted, row: Turn, rendering: Rendering | None, to: Destination, bits: Bits
+    ledger: Ledger,
+    draft: TurnDrafted,
+    row: Turn,
+    had: Exposure,
+    rendering: Rendering | None,
+    to: Destination,
+    bits: Bits,
 ) -> Tried:
-    """Hold one rendering, or the action alone, against the destination; data rules only where the audience permits."""
-    had = exposure(ledger, draft, row)
+    """Hold one rendering, or the action alone, against the destination; data rules only where the audience permits.
+
+    `bits`: what the conversation and everything in the draft arm together (R-TNT-4).
+    """
     plain = rendering is None or (rendering.request is None and rendering.exposed is None)
     refs, some = had.seen if plain else seen(ledger, draft, row, rendering)
     tried = Tried(had.refs if len(refs) == len(had.refs) else tuple(sorted(refs)))
@@ -98,34 +107,29 @@ def attempt(
 
 
 def _audience(ledger: Ledger, draft: TurnDrafted, refs: list[str], to: Destination, tried: Tried) -> None:
-    exempt = _exempt(ledger, draft)
-    grants: set[str] = set()
-    proofs: set[str] = set()
-    found = sources(ledger, refs, draft.agent, exempt)
-    for (ref, _), judged in zip(found, judge_all(ledger, found, to), strict=True):
-        if judged is PERMITTED:
-            continue
-        tried.reasons += reasons(ref, judged, draft.trigger)
-        tried.own_words = tried.own_words or judged.own_words
-        grants.update(judged.grants)
-        proofs.update(judged.proofs)
-    leaves = as_seen(ledger, refs, draft.agent, keep=not tried.reasons)
-    if len(leaves) > ledger.policy(draft.room).settings.evidence.max_leaves:
+    judged = judge_all(ledger, refs, to, _exempt(ledger, draft))
+    for ref, one in judged:
+        tried.reasons += reasons(ref, one, draft.trigger)
+        tried.own_words = tried.own_words or one.own_words
+    if judged:
+        tried.grants = tuple(sorted({grant for _, one in judged for grant in one.grants}))
+        tried.proofs = tuple(sorted({proof for _, one in judged for proof in one.proofs}))
+    leaves = as_seen(ledger, refs, to.agent, keep=not tried.reasons)
+    if len(leaves) > ledger.policy(to.room).max_leaves:
         tried.reasons.append(Reason(code=Code.LEAF_LIMIT))  # R-EVI-5
     tried.leaves = tuple(sorted(leaves))
-    tried.grants, tried.proofs = tuple(sorted(grants)), tuple(sorted(proofs))
 
 
 def _exempt(ledger: Ledger, draft: TurnDrafted) -> Exempt:
     """Of the revisions that the draft names, those that this turn wrote or retired by itself (R-TURN-5)."""
-    if not draft.wrote and not draft.retired:
+    wrote, retired = draft.wrote, draft.retired
+    if not wrote and not retired:
         return NOTHING_EXEMPT
-    rows = ledger.tables.revisions
-    wrote = {r for r in draft.wrote if (x := rows.get((ledger.tenant, r))) is not None and x.turn == draft.turn}
-    retired = {
-        r for r in draft.retired if (x := rows.get((ledger.tenant, r))) is not None and x.retired_by == draft.turn
-    }
-    return Exempt(frozenset(wrote), frozenset(retired))
+    rows, turn = ledger.tables.revisions, draft.turn
+    return Exempt(
+        frozenset(r for r in wrote if (x := rows.get((ledger.tenant, r))) is not None and x.turn == turn),
+        frozenset(r for r in retired if (x := rows.get((ledger.tenant, r))) is not None and x.retired_by == turn),
+    )
 
 
 def _data(
@@ -190,11 +194,13 @@ def _would_cover(draft: TurnDrafted, text: str | None, asked: list[Reason]) -> t
 def best(ledger: Ledger, draft: TurnDrafted, row: Turn, to: Destination) -> tuple[int | None, Tried] | list[Reason]:
     """The first way that passes, else the first that asks, with its number; else all that is against all of them."""
     ledger.hearer = to
-    bits = bits_of(ledger, draft, row)
+    had = exposure(ledger, draft, row)
+    armed, _ = of_conversation(ledger, to.agent, to.room, draft.thread)
+    bits = BOTH if had.missing else had.bits | armed
     asking: tuple[int | None, Tried] | None = None
     against: list[Reason] = []
     for number, rendering in ways(draft):
-        tried = attempt(ledger, draft, row, rendering, to, bits)
+        tried = attempt(ledger, draft, row, had, rendering, to, bits)
         if not tried.reasons:
             return number, tried
         if tried.ask is not None and asking is None:
@@ -205,4 +211,5 @@ def best(ledger: Ledger, draft: TurnDrafted, row: Turn, to: Destination) -> tupl
 
 def ways(draft: TurnDrafted) -> list[tuple[int | None, Rendering | None]]:
     """The ways to say the turn in order of preference; an action alone is one without text (R-TURN-9)."""
-    return list(enumerate(draft.renderings)) if draft.renderings else [(None, None)]
+    renderings = draft.renderings
+    return list(enumerate(renderings)) if renderings else [(None, None)]

@@ -102,12 +102,13 @@ def seen(ledger: Ledger, draft: TurnDrafted, row: Turn, rendering: Rendering | N
     request = None if rendering is None else rendering.request
     known = request if request in row.contexts else None  # one that is not of this turn tells no inference apart
     contexts = row.contexts if known is None else (known,)
-    refs = [] if draft.trigger is None else [draft.trigger]
+    trigger = draft.trigger
+    refs = [] if trigger is None else [trigger]
     some = bool(refs)
     for context in contexts:
         answered = ledger.tables.contexts.get((ledger.tenant, context))
         if answered is not None:
-            if draft.trigger is None and answered.trigger is not None:
+            if trigger is None and answered.trigger is not None:
                 refs.append(answered.trigger)  # a draft that leaves it out has it all the same
             refs += answered.permitted or ()
             some = some or answered.agent == draft.agent
@@ -133,7 +134,7 @@ def _of_another_turn(ledger: Ledger, request: str) -> list[str]:
 
 def mutations(draft: TurnDrafted) -> list[str]:
     """The revisions that a draft says it wrote or retired; they stay in its provenance (R-TURN-5)."""
-    return [f"revision:{revision}" for revision in (*draft.wrote, *draft.retired)]
+    return [f"revision:{revision}" for revision in draft.wrote + draft.retired]
 
 
 def changed_only(draft: TurnDrafted) -> set[str]:
@@ -146,7 +147,9 @@ def changed_only(draft: TurnDrafted) -> set[str]:
 
 def everything(ledger: Ledger, draft: TurnDrafted, row: Turn, refs: list[str]) -> tuple[str, ...]:
     """All that a turn had: `refs`, which it saw, and what each of its inferences saw (R-EVI-6)."""
-    others = {r.request for r in draft.renderings if r.request is not None and r.request not in row.contexts}
-    elsewhere = [ref for request in others for ref in _of_another_turn(ledger, request)]
-    exposed = [ref for rendering in draft.renderings for ref in rendering.exposed or ()]
-    return tuple(sorted({*refs, *exposed, *elsewhere}))
+    had = set(refs)
+    for rendering in draft.renderings:
+        had.update(rendering.exposed or ())
+        if rendering.request is not None and rendering.request not in row.contexts:
+            had.update(_of_another_turn(ledger, rendering.request))
+    return tuple(sorted(had))

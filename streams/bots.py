@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from turngate.processors.audience import Sets, keyed
 from turngate.processors.live import shown
@@ -97,7 +97,7 @@ class BotCosts:
     def _would_pass(self, room: Key, refs: frozenset[str], bots: tuple[str, ...], policy: Effective) -> bool:
         """Whether everything that was refused may be heard by the room's readers, these bots being full members."""
         trusted = (*policy.settings.trusted_bots, *bots)
-        trusting = replace(policy, settings=policy.settings.model_copy(update={"trusted_bots": trusted}))
+        trusting = effective((policy.settings.model_copy(update={"trusted_bots": trusted}),))
         now = shown(self._listings[room], trusting)
         if now is None or now.upper.scope is not Scope.LISTED:
             return False
