@@ -9,10 +9,10 @@ from turngate.processors.approvals import covers_draft, use
 from turngate.processors.ledger import Ledger
 from turngate.processors.permits import Destination, destination, ends, nowhere
 from turngate.processors.retention import over_age
-from turngate.processors.rows import Approval, Turn, Waiting, WaitKind, but
+from turngate.processors.rows import Approval, Turn, Waiting, WaitKind
 from turngate.processors.taint import BOTH, arm
 from turngate.processors.trial import Tried, best, exposure
-from turngate.processors.turns import close, put_turn, turn_of
+from turngate.processors.turns import but, close, put_turn, turn_of
 from turngate.processors.verdicts import authorize, decide
 from turngate.schemas.digests import content_digest
 from turngate.schemas.inputs import DeliveryStatus, TurnDelivered, TurnDrafted

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import replace
+from collections.abc import Callable, Iterable
+from dataclasses import fields, replace
 
 from turngate.processors.evidence import tool_ref
 from turngate.processors.ledger import Ledger
@@ -11,10 +11,24 @@ from turngate.processors.rows import EarlyResults, OpenTurns, Turn
 from turngate.schemas.inputs import ContextRequested, ToolReturned, TurnDrafted
 from turngate.schemas.shapes import Rendering
 
+_make: Callable[..., Turn] = Turn
+_PLACES = {field.name: place for place, field in enumerate(fields(Turn))}
+
 
 def turn_of(ledger: Ledger, turn: str) -> Turn:
     """What is known of a turn."""
     return ledger.tables.turns.get((ledger.tenant, turn)) or Turn(seen=ledger.now)
+
+
+def but(row: Turn, **changes: object) -> Turn:
+    """The turn with some fields changed: `dataclasses.replace` in less time, since every draft does it.
+
+    Raises `KeyError` for a field that turns do not have.
+    """
+    values = [getattr(row, name) for name in _PLACES]
+    for name, value in changes.items():
+        values[_PLACES[name]] = value
+    return _make(*values)
 
 
 def put_turn(ledger: Ledger, turn: str, row: Turn) -> None:

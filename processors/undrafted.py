@@ -6,9 +6,8 @@ from collections.abc import Iterable
 
 from turngate.processors.actions import internal
 from turngate.processors.ledger import Ledger
-from turngate.processors.rows import but
 from turngate.processors.tracing import report_call
-from turngate.processors.turns import put_turn, turn_of
+from turngate.processors.turns import but, put_turn, turn_of
 from turngate.schemas.inputs import ToolReturned
 from turngate.schemas.shapes import Code
 

@@ -18,7 +18,7 @@ from turngate.processors.keys import NO_KEYS
 from turngate.processors.ledger import Caches, Ledger
 from turngate.processors.recent import RecentBy
 from turngate.processors.refnames import RefNames, short
-from turngate.processors.rows import Context, Evidence, LeafRow, Revision, Turn, Value, but
+from turngate.processors.rows import Context, Evidence, LeafRow, Revision, Turn, Value
 from turngate.processors.shelves import CONTENT_BYTES
 from turngate.processors.stacks import SEEN, WIDTH, Stack
 from turngate.processors.state import Key
@@ -310,14 +310,6 @@ def test_what_a_memory_a_turn_or_a_waiting_message_names_is_kept(monkeypatch: py
     assert verdicts(feed.draft(D1, "t2", trigger=ref(D1, "own"))) == [("t2", "deliver")]
     feed.listing(C1, [ALEX, KIM, "slack:T1/UNEW"], started_at=feed.now)
     assert verdicts(feed.draft(C1, "t3", trigger=ref(C1, 1))) in ([("t3", "deliver")], [("t3", "drop")])
-
-
-def test_a_row_is_changed_in_fields_that_it_has() -> None:
-    row = Turn(agent="mesh", content="a", seen=SECOND)
-    assert but(row, content="b", final=True) == replace(row, content="b", final=True)
-    assert row == Turn(agent="mesh", content="a", seen=SECOND)
-    with pytest.raises(AttributeError):
-        but(row, finished=True)
 
 
 def test_a_leaf_that_is_not_there_is_not_taken_for_one_without_values() -> None:  # R-RUN-6: the decision fails

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from tests.processors.feed import ALEX, C1, D1, KIM, MORGAN, Feed, codes, ready, ref, untraced, verdicts
+from turngate.processors.rows import Turn
+from turngate.processors.turns import but
 from turngate.schemas.codec import Codec
 from turngate.schemas.inputs import MessageDeleted
 from turngate.schemas.outputs import EvidenceRecorded, TurnDecided
@@ -196,3 +200,11 @@ def test_an_id_may_be_anything_and_so_may_what_follows_a_ref_s_colon(call: str, 
     assert verdicts(decided) == [("t", verdict)]
     for out in (recorded, decided):
         assert list(map(repr, out)) == [repr(CODEC.decode(CODEC.encode(record))) for record in out]
+
+
+def test_a_turn_is_changed_in_fields_that_it_has() -> None:
+    row = Turn(agent="mesh", content="a", seen=1)
+    assert but(row, content="b", final=True) == replace(row, content="b", final=True)
+    assert row == Turn(agent="mesh", content="a", seen=1)
+    with pytest.raises(KeyError, match="finished"):
+        but(row, final=True, finished=True)
