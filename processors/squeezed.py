@@ -5,11 +5,12 @@ from __future__ import annotations
 import zlib
 from array import array
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import fields, replace
 from itertools import islice
 from typing import Any, Generic, TypeVar, cast
 
+import orjson
 from pydantic import TypeAdapter
 
 from turngate.processors.leafrows import LeafRows
@@ -32,12 +33,19 @@ class Squeeze(Generic[V]):
 
     def __init__(self, kind: type[V], written: TypeAdapter[V]) -> None:
         self._json = written
-        names = (f'"{f.name}":' for f in fields(kind))  # type: ignore[arg-type]
+        self._defaults: list[tuple[str, object]] = [(f.name, f.default) for f in fields(kind)]  # type: ignore[arg-type]
+        names = (f'"{name}":' for name, _ in self._defaults)
         self._words = ("null,true,false," + ",".join(names) + '"],["message:"tool:"revision:').encode()
 
-    def plain(self, row: V, without: set[str] | None = None) -> bytes:
+    def plain(self, row: V, without: Collection[str] = ()) -> bytes:
         """A row as its entry of a checkpoint holds it, or without some fields."""
-        return self._json.dump_json(row, exclude_defaults=True, exclude=without)
+        says = {name: value for name, default in self._defaults if (value := getattr(row, name)) != default}
+        for name in without:
+            del says[name]
+        try:
+            return orjson.dumps(says, option=orjson.OPT_PASSTHROUGH_DATACLASS)
+        except TypeError:  # it holds a record or a row, of which the defaults go too
+            return self._json.dump_json(row, exclude_defaults=True, exclude=set(without))
 
     def row(self, plain: bytes) -> V:
         """The row of an entry. Raises `ValueError` for what is none."""
