@@ -28,6 +28,11 @@ from turngate.schemas.inputs import Record
 from turngate.schemas.outputs import RecordRefused, WriteRefused
 from turngate.schemas.policy import Stale, parse_policy
 from turngate.schemas.shapes import Code, Position, Reason
+from turngate.schemas.unchecked import unchecked
+
+#: Keys of the clock.
+_NOW: Key = ("now",)
+_ARRIVAL: Key = ("arrival",)
 
 
 class Engine:
@@ -81,7 +86,7 @@ class Engine:
     @property
     def now(self) -> int:
         """Stream time, in milliseconds since the epoch: the greatest broker timestamp seen (R-TIME-1)."""
-        return self._tables.clock.get(("now",)) or 0
+        return self._tables.clock.get(_NOW) or 0
 
     def hold_ms(self) -> int:
         """The least `stale.hold` of any policy here, in milliseconds: how long a barrier may take (R-RUN-2)."""
@@ -112,8 +117,8 @@ class Engine:
         """Move time on, do what is due, then the record: all of it, or nothing."""
         mark, clock = self.state.mark(), self._tables.clock
         try:
-            clock.put(("now",), max(self.now, timestamp))
-            clock.put(("arrival",), self._arrival() + 1)
+            clock.put(_NOW, max(self.now, timestamp))
+            clock.put(_ARRIVAL, self._arrival() + 1)
             clock.put(("position", position.topic), position.offset + 1)
             self._as_of = None
             self._partition = position.partition
@@ -145,14 +150,14 @@ class Engine:
         self._moved = {topic for topic in INPUT_TOPICS if ("position", topic) in self._tables.clock}
 
     def _arrival(self) -> int:
-        return self._tables.clock.get(("arrival",)) or 0
+        return self._tables.clock.get(_ARRIVAL) or 0
 
     def _positions(self) -> AsOf:
         """The position after the last record applied, of each topic that has had one (R-RUN-3)."""
         if self._as_of is None:
             for topic in self._moved:
                 offset = self._tables.clock.rows["position", topic]
-                self._spots[topic] = Position(topic=topic, partition=self._partition, offset=offset)
+                self._spots[topic] = unchecked(Position, topic=topic, partition=self._partition, offset=offset)
             self._moved.clear()
             self._as_of = tuple(spot for spot in self._spots.values() if spot is not None)
         return self._as_of
@@ -165,9 +170,10 @@ class Engine:
 
     def _do_what_is_due(self) -> list[Record]:
         """Everything due at the new time, before the record is handled, in order of arrival (R-TIME-4)."""
+        now = self.now
         due: list[tuple[int, Key, Waiting | None]] = []
-        due += [(waiting.since, key, waiting) for key, waiting in self._queue.due(self.now)]
-        due += [(since, key, None) for since, key in self._calendar.ended(self.now, self._ledger)]
+        due += [(waiting.since, key, waiting) for key, waiting in self._queue.due(now)]
+        due += [(since, key, None) for since, key in self._calendar.ended(now, self._ledger)]
         out: list[Record] = []
         for _, key, waiting in sorted(due, key=lambda d: d[:2]):
             if waiting is None:
@@ -176,7 +182,7 @@ class Engine:
                 out += ledger.out
             else:
                 out += self._go_on(key, waiting, handling.time_is_up)
-        sweep(self._tables, self._ages, self._endings, self.now, self._ledger)
+        sweep(self._tables, self._ages, self._endings, now, self._ledger)
         return out
 
     def _room_listed(self, tenant: str, agent: str, room: str) -> list[Record]:

@@ -152,8 +152,10 @@ class Ages:
         for name, key, before in written:
             age = self._ages.get(name)
             row = None if age is None else self._tables.state.tables[name].rows.get(key)
-            if age is not None and row is not None and (before is None or age(before) != age(row)):
-                entry = (age(row), key)
+            if age is None or row is None:
+                continue
+            entry = (age(row), key)
+            if before is None or age(before) != entry[0]:
                 heapq.heappush(self._heaps[name], entry)
                 if self._heaps[name][0] == entry:
                     self._quiet.pop(name, None)
