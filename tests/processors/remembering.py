@@ -7,12 +7,14 @@ from typing import Any
 
 from tests.processors.feed import ALEX, C1, D1, KIM, Feed
 from turngate.processors.engine import Engine
-from turngate.processors.keys import TEST_KEYS
+from turngate.processors.keys import TEST_KEYS, Keys
 from turngate.schemas import inputs
 from turngate.schemas.inputs import Record
 from turngate.schemas.outputs import CommandRefused, RevisionRecorded, SharingOffered, WriteRefused
 from turngate.schemas.shapes import Member, MemberKind
 
+#: The keys of the tests once they were rotated: what is made now has another key, what was made has the old one.
+ROTATED = Keys(TEST_KEYS.secrets | {"new": {"*": b"n" * 32}}, "new")
 #: A text that must be findable wherever it is kept.
 SECRET = "the-heron-flies-at-nine"
 
@@ -53,8 +55,8 @@ class Memories(Feed):
     def erase(self, command: str, **what: str) -> list[Record]:
         return self.make(inputs.ErasureCommanded, command=command, operator="ops", **what)
 
-    def restart(self) -> None:
-        self.engine = Engine.restore(list(self.engine.state.entries()), Engine.version, TEST_KEYS)
+    def restart(self, keys: Keys = TEST_KEYS) -> None:
+        self.engine = Engine.restore(list(self.engine.state.entries()), Engine.version, keys)
 
     def holds(self, text: str) -> bool:
         """Whether any entry of the state has this text in it, whatever its case."""

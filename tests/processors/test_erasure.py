@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from tests.processors.feed import ALEX, C1, D1, KIM, codes, ref, verdicts
+from tests.processors.feed import ALEX, BOT, C1, D1, KIM, POLICY, codes, ref, verdicts
 from tests.processors.remembering import SECRET, refused, remembering, states
 from turngate.schemas import inputs
 from turngate.schemas.inputs import Record
-from turngate.schemas.outputs import ContextDecided, ErasureApplied
+from turngate.schemas.outputs import ContextDecided, ErasureApplied, RevisionRecorded
 from turngate.schemas.shapes import AuthorKind
 
 DAY = 86_400_000
@@ -99,6 +99,16 @@ def test_a_write_that_waits_is_refused_by_whatever_it_was_made_of() -> None:  # 
     assert feed.make(inputs.SensitivityAssessed, write=f"w{feed.writes}", label="ordinary") == []
 
 
+@pytest.mark.parametrize("what", [{"room": D1}, {"reader": ALEX}])
+def test_it_finds_who_quotes_a_message_that_has_ended(what: dict[str, str]) -> None:  # R-RET-4, R-AUD-6
+    feed = remembering("retention: {messages: 1d, room_inactive: 400d}\n")
+    feed.tick(DAY // 2)
+    feed.message(C1, 2, author=KIM, quotes=[ref(D1, 1)], at=feed.now - DAY // 2)
+    feed.message(C1, 3, author=KIM)
+    feed.tick(DAY // 2)
+    assert reached(feed.erase("e1", **what)) == {"revision:trip@1", ref(C1, 2)}
+
+
 def test_nobody_is_asked_about_what_was_erased() -> None:  # R-SEN-3
     feed = remembering("sensitivity: {enabled: true}\n")
     for name in ("plan", "diary"):
@@ -117,6 +127,26 @@ def test_it_reaches_what_the_agent_said_of_it_and_whoever_once_quoted_that() -> 
         feed.message(D1, f"quotes-{turn}", quotes=[ref(D1, turn)])
         feed.message(D1, f"quotes-{turn}", edited=True, text="never mind")
     assert reached(feed.erase("e1", memory="trip")) == {"revision:trip@1", ref(D1, "t1"), ref(D1, "quotes-t1")}
+
+
+def test_it_reaches_what_a_bot_said() -> None:  # whose words have no author to anybody else (R-AUD-7)
+    feed = remembering()
+    feed.message(C1, 2, author=BOT, author_kind=AuthorKind.BOT)
+    assert reached(feed.erase("e1", reader=BOT)) == {ref(C1, 2)}
+
+
+def test_a_write_that_waits_in_another_tenant_is_taken_up() -> None:  # R-ROOM-11, R-SEN-1
+    slow = "sensitivity: {enabled: true, deadline: 1m}\n"
+    feed = remembering(slow)
+    for tenant in ("other", "acme"):
+        feed.tenant = tenant
+        feed.policy(POLICY + slow, 2)
+        feed.message(D1, 1)
+        feed.write("day", "day@1", sources=[ref(D1, 1)])
+    assert refused(feed.erase("e1", reader=ALEX)) == ["source_deleted"]
+    assert {(r.tenant, r.revision) for r in feed.tick(60_000) if isinstance(r, RevisionRecorded)} == {
+        ("other", "day@1")
+    }
 
 
 def test_what_is_of_another_tenant_or_of_somebody_else_stays() -> None:  # R-ROOM-11

@@ -118,3 +118,16 @@ def test_what_was_let_out_before_its_room_was_forgotten_proves_nothing_said_ther
     feed.listing(C1, [ALEX])
     feed.message(C1, 9, author=None, author_kind=AuthorKind.SELF, turn="t1")
     assert codes(feed.draft(C1, "t2", exposed=(ref(C1, 9),))) == expected
+
+
+def test_a_message_from_the_future_that_was_forgotten_with_its_room_is_not_observed_anew() -> None:  # R-RET-1, R-TIME-1
+    feed = forgetful("messages: 30s, room_inactive: 10s")
+    said = feed.now + 20_000
+    feed.message(C1, 1, at=said)
+    assert any(isinstance(r, RoomForgotten) for r in feed.tick(10_000))
+    feed.tick(32_000)  # as long as what was said then is kept, but not what is said by its own time
+    feed.listing(C1, [ALEX])
+    assert feed.message(C1, 1, at=said) == []
+    assert codes(feed.draft(C1, "t1", trigger=ref(C1, 1))) == {"source_missing"}
+    feed.message(C1, 2, at=said)
+    assert verdicts(feed.draft(C1, "t2", trigger=ref(C1, 2))) == [("t2", "deliver")]

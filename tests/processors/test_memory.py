@@ -59,6 +59,15 @@ def test_a_context_answer_of_another_agent_answers_for_no_write(  # R-EVI-2
     assert [len(r.leaves) for r in (*unheard, *heard) if isinstance(r, RevisionRecorded)] == [2, 1]
 
 
+@pytest.mark.parametrize("rooms", [[D1], [D1, C1], [C1, D1]])
+def test_a_write_that_names_no_room_needs_permission_in_each_that_its_turn_asked_from(rooms: list[str]) -> None:
+    feed = remembering()  # R-EVI-7
+    for room in rooms:
+        feed.context(room, f"r{room}", "t1")
+    out = feed.write("n", "n@1", by="turn", turn="t1", room=None, sources=[ref(D1, 1)])
+    assert refused(out) == ([] if rooms == [D1] else ["audience_not_subset"])
+
+
 def test_an_amended_transcript_keeps_what_it_replaced_and_a_forgotten_one_nothing() -> None:  # R-MEM-4
     feed = remembering()
     feed.write("log", "log@1", kind="transcript", text="first-words")

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import hashlib
-
 import pytest
 
 from tests.processors.feed import ALEX, C1, D1, KIM, authorized, codes, ref, verdicts
-from tests.processors.remembering import Memories, refused, remembering
-from turngate.processors.engine import Engine
-from turngate.processors.keys import Keys
+from tests.processors.remembering import ROTATED, Memories, refused, remembering
 from turngate.schemas import inputs
 from turngate.schemas.inputs import Record
 from turngate.schemas.outputs import CommandHandled, ContextDecided, EvidenceRecorded, GrantChanged, SharingOffered
@@ -144,8 +140,7 @@ def test_a_grant_passes_to_nothing_that_is_made_of_the_text(op: str) -> None:  #
 def test_codes_made_with_an_old_key_are_found_and_new_ones_made_with_the_new() -> None:
     feed = remembering()
     old = feed.code("s1", "trip@1")
-    secrets = {"test": {"*": hashlib.sha256(b"turngate test key").digest()}, "new": {"*": b"n" * 32}}
-    feed.engine = Engine.restore(list(feed.engine.state.entries()), Engine.version, Keys(secrets, "new"))
+    feed.restart(ROTATED)
     assert outcomes(say(feed, f"share {old}", 2)) == ["granted"]
     new = feed.code("s2", "trip@1")
     assert outcomes(say(feed, f"share {new}", 3)) == ["granted"]
@@ -182,6 +177,15 @@ def test_a_revoked_proof_told_again_stays_revoked_as_long_as_it_could_live() -> 
         feed.prove(f"x{n}", MAIL, lasts=500)
     feed.make(inputs.AccountProven, **proof)
     assert codes(feed.draft(INBOX, "t1", exposed=[ref(D1, 1)])) == {"proof_not_live"}
+
+
+@pytest.mark.parametrize(("revoked", "expected"), [(True, {"proof_not_live"}), (False, set())])
+def test_a_proof_that_was_revoked_before_it_came_never_lives(revoked: bool, expected: set[str]) -> None:  # R-POL-2
+    feed = with_mail()
+    if revoked:
+        feed.make(inputs.ProofRevoked, proof="m1")
+    feed.prove("m1", MAIL)
+    assert codes(feed.draft(INBOX, "t1", exposed=[ref(D1, 1)])) == expected
 
 
 def test_where_only_a_grant_permits_it_nothing_tells_whose_it_is() -> None:  # R-GRT-8
