@@ -47,7 +47,10 @@ class Caches:
     arms: RecentBy[str, str, int] = field(default_factory=lambda: RecentBy(20_000))
     via: Recent[tuple[str, str], str] = field(default_factory=lambda: Recent(50_000))
     shapes: Recent[str, Leaf] = field(default_factory=lambda: Recent(2_000))
-    traced: Recent[tuple[str, tuple[str, ...]], tuple[Any, Any]] = field(default_factory=lambda: Recent(5_000))
+    #: What refs of which a destination may hear every leaf are in a trace, by agent: their leaves, the shape, its JSON.
+    traced: RecentBy[str, str, tuple[tuple[str, ...], Any, Any]] = field(default_factory=lambda: RecentBy(5_000))
+    #: The positions at the last decision, each with its JSON.
+    placed: list[tuple[Position, Any]] = field(default_factory=list)
     listed: Recent[tuple[str, str], tuple[Any, Any, Any]] = field(default_factory=lambda: Recent(2_000))
     bounds: Recent[tuple[str, str], tuple[Any, Any, Any, Any]] = field(default_factory=lambda: Recent(2_000))
     standings: Recent[tuple[str, str], tuple[Any, Any, Any, Any, Any]] = field(default_factory=lambda: Recent(2_000))

@@ -12,7 +12,7 @@ from turngate.processors.bounds import Standing
 from turngate.processors.ledger import Ledger
 from turngate.processors.permits import PERMITTED, Destination, Judged, reasons
 from turngate.processors.rows import Head
-from turngate.schemas.canonical import canonical, digest
+from turngate.schemas.canonical import digest
 from turngate.schemas.digests import Ready, authorized_digest, decided_digest, part, trace_digest
 from turngate.schemas.inputs import ContextRequested, ToolReturned, TurnDrafted
 from turngate.schemas.outputs import (
@@ -23,7 +23,7 @@ from turngate.schemas.outputs import (
     TurnAuthorized,
     TurnDecided,
 )
-from turngate.schemas.shapes import Code, Position, Reason
+from turngate.schemas.shapes import Code, Reason
 from turngate.schemas.unchecked import unchecked
 
 #: What one trace lists at most, so that none is too large for its topic, however much was compared: with the longest
@@ -33,7 +33,7 @@ MOST_REFS, MOST_LEAVES, MOST_OUTCOMES = 2_000, 20_000, 1_000
 
 def trace_turn(ledger: Ledger, draft: TurnDrafted, decided: TurnDecided, authorized: TurnAuthorized | None) -> None:
     """Emit the trace of what was decided of a draft."""
-    ready = _positions(decided.as_of)
+    positions = _positions(ledger)
     let_out = None
     if authorized is not None:
         to: Destination | None = ledger.hearer
@@ -41,17 +41,14 @@ def trace_turn(ledger: Ledger, draft: TurnDrafted, decided: TurnDecided, authori
         let_out = authorized_digest(authorized, known)
     _emit(
         ledger,
-        ready,
-        draft.trigger,
+        draft,
+        positions,
         decision=decided.decision,
-        turn=decided.turn,
-        policy=decided.policy,
-        agent=decided.agent,
-        room=decided.room,
+        trigger=draft.trigger,
         rendering=decided.rendering,
         grants=() if authorized is None else authorized.grants,
         proofs=() if authorized is None else authorized.proofs,
-        decided=decided_digest(decided, ready),
+        decided=decided_digest(decided, positions),
         authorized=let_out,
     )
 
@@ -61,14 +58,10 @@ def trace_context(ledger: Ledger, record: ContextRequested, decided: ContextDeci
     judged: list[Judged] = [ledger.compared[p.ref][1] for p in decided.permitted]
     _emit(
         ledger,
-        _positions(ledger.as_of()),
-        None,
+        record,
+        _positions(ledger),
         decision=digest({"request": record.request, "content": content}),
-        turn=record.turn,
         request=record.request,
-        policy=ledger.policy(record.room).label,
-        agent=record.agent,
-        room=record.room,
         grants=tuple(sorted({grant for one in judged for grant in one.grants})),
         proofs=tuple(sorted({proof for one in judged for proof in one.proofs})),
         decided=decided_digest(decided),
@@ -79,14 +72,10 @@ def report_call(ledger: Ledger, record: ToolReturned, code: Code) -> None:
     """Emit a trace that reports a tool call. It names the call and nothing of what it returned."""
     _emit(
         ledger,
-        _positions(ledger.as_of()),
-        None,
+        record,
+        _positions(ledger),
         decision=digest({"call": record.call}),
-        turn=record.turn,
         request=record.request,
-        policy=ledger.policy(record.room).label,
-        agent=record.agent,
-        room=record.room,
         call=record.call,
         reasons=(Reason(code=code, ref=f"tool:{record.call}"),),
     )
@@ -94,14 +83,11 @@ def report_call(ledger: Ledger, record: ToolReturned, code: Code) -> None:
 
 def _emit(
     ledger: Ledger,
+    record: TurnDrafted | ContextRequested | ToolReturned,
     positions: Ready,
-    trigger: str | None,
     *,
     decision: str,
-    policy: str,
-    agent: str,
-    room: str,
-    turn: str | None = None,
+    trigger: str | None = None,
     request: str | None = None,
     call: str | None = None,
     reasons: tuple[Reason, ...] = (),
@@ -111,20 +97,22 @@ def _emit(
     decided: str | None = None,
     authorized: str | None = None,
 ) -> None:
+    """Emit the trace of what was decided of a record, with what was looked up for it."""
     to: Destination | None = ledger.hearer
     stood: Standing | None = ledger.stood
     bounds = None if stood is None else stood.bounds
     listing = None if stood is None else stood.listing
-    refs, forms, unlisted = _refs(ledger, trigger)
+    agent, room = record.agent, record.room
+    refs, forms, unlisted = _refs(ledger, agent, trigger)
     before = ledger.tables.heads.get(ledger.key)
     traced = unchecked(
         DecisionTraced,
         tenant=ledger.tenant,
         at=ledger.now,
         decision=decision,
-        turn=turn,
+        turn=record.turn,
         request=request,
-        policy=policy,
+        policy=ledger.policy(room).label,
         destination=KEYED_UNKNOWN.key if to is None else to.key,
         refs=refs,
         as_of=ledger.as_of(),
@@ -150,31 +138,40 @@ def _emit(
     ledger.emit(traced)
 
 
-def _positions(as_of: tuple[Position, ...]) -> Ready:
-    return {"as_of": orjson.Fragment(canonical(as_of, vars))} if as_of else {}
+def _positions(ledger: Ledger) -> Ready:
+    """The positions as JSON, of which only those that have moved since the tenant's last decision are made anew."""
+    as_of, placed = ledger.as_of(), ledger.caches.placed
+    for number, spot in enumerate(as_of):
+        if number == len(placed):
+            placed.append((spot, part(spot)))
+        elif placed[number][0] is not spot:
+            placed[number] = spot, part(spot)
+    return {"as_of": [form for _, form in placed[: len(as_of)]]} if as_of else {}
 
 
-def _refs(ledger: Ledger, trigger: str | None) -> tuple[tuple[TracedRef, ...], list[orjson.Fragment], int]:
+def _refs(ledger: Ledger, agent: str, trigger: str | None) -> tuple[tuple[TracedRef, ...], list[orjson.Fragment], int]:
     """What was compared, the same as JSON, and how many more refs that were; the refused ones come first then."""
     compared: list[tuple[str, tuple[tuple[str, ...], Judged]]] = list(ledger.compared.items())
     unlisted = max(len(compared) - MOST_REFS, 0)
     if unlisted:
         compared = sorted(compared, key=lambda one: not one[1][1].codes)[:MOST_REFS]
-    known, room = ledger.caches.traced, _Room()
+    known, room = ledger.caches.traced.of(agent), _Room()
     refs: list[TracedRef] = []
     forms: list[orjson.Fragment] = []
     for ref, (leaves, judged) in compared:
         plain = judged is PERMITTED and room.take(len(leaves))
-        made = known.get((ref, leaves)) if plain else None
-        if made is None:
+        made = known.get(ref) if plain else None
+        if made is None or made[0] != leaves:
             traced = (
-                TracedRef(ref=ref, leaves=leaves, permitted=True) if plain else _ref(ref, leaves, judged, trigger, room)
+                unchecked(TracedRef, ref=ref, leaves=leaves, permitted=True)
+                if plain
+                else _ref(ref, leaves, judged, trigger, room)
             )
-            made = traced, part(traced)
+            made = leaves, traced, part(traced)
             if plain:
-                known[ref, leaves] = made
-        refs.append(made[0])
-        forms.append(made[1])
+                ledger.caches.traced.keep(agent, ref, made)
+        refs.append(made[1])
+        forms.append(made[2])
     return tuple(refs), forms, unlisted
 
 
@@ -215,7 +212,8 @@ def _ref(ref: str, leaves: tuple[str, ...], judged: Judged, trigger: str | None,
     rest = tuple(leaf for leaf in leaves if leaf not in apart) if apart else leaves
     if not room.take(len(rest)):
         rest = ()
-    return TracedRef(
+    return unchecked(
+        TracedRef,
         ref=ref,
         leaves=rest,
         permitted=not judged.codes,

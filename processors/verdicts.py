@@ -92,18 +92,19 @@ def _decided(
     `leaves`, sorted, are those of the provenance, looked up where they are not given; their digest is that of their
     digests (`docs/decisions.md`).
     """
+    turn, agent, room = draft.turn, draft.agent, draft.room
     if content is None:
-        row = ledger.tables.turns.get((ledger.tenant, draft.turn))
+        row = ledger.tables.turns.get((ledger.tenant, turn))
         content = None if row is None else row.content
     if leaves is None:
-        leaves = tuple(sorted(as_seen(ledger, provenance, draft.agent, keep=False)))
+        leaves = tuple(sorted(as_seen(ledger, provenance, agent, keep=False)))
     return unchecked(
         TurnDecided,
         tenant=ledger.tenant,
         at=ledger.now,
-        turn=draft.turn,
-        agent=draft.agent,
-        room=draft.room,
+        turn=turn,
+        agent=agent,
+        room=room,
         verdict=verdict,
         rendering=rendering,
         reasons=tuple({(r.code, r.ref): r for r in against}.values()),
@@ -111,8 +112,8 @@ def _decided(
         provenance=provenance,
         leaves_digest=digest(leaves),
         as_of=ledger.as_of(),
-        policy=ledger.policy(draft.room).label,
-        decision=digest({"turn": draft.turn, "content": content}),
+        policy=ledger.policy(room).label,
+        decision=digest({"turn": turn, "content": content}),
     )
 
 

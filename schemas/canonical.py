@@ -5,13 +5,15 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
 
 import orjson
 import rfc8785
 
-_ASTRAL = re.compile("[\U00010000-\U0010ffff]")
-_FORM = orjson.OPT_SORT_KEYS | orjson.OPT_STRICT_INTEGER
+_ASTRAL: Final = re.compile("[\U00010000-\U0010ffff]")
+_FORM: Final = orjson.OPT_SORT_KEYS | orjson.OPT_STRICT_INTEGER
+_dumps: Final = orjson.dumps
+_sha256: Final = hashlib.sha256
 
 
 def canonical(value: Any, made_of: Callable[[Any], Any] | None = None) -> bytes:
@@ -23,7 +25,7 @@ def canonical(value: Any, made_of: Callable[[Any], Any] | None = None) -> bytes:
     slow library.
     """
     try:
-        written = orjson.dumps(value, made_of, _FORM)
+        written = _dumps(value, made_of, _FORM)
     except orjson.JSONEncodeError as error:
         raise ValueError(str(error)) from error
     if not written.isascii() and _ASTRAL.search(written.decode()):
@@ -31,6 +33,6 @@ def canonical(value: Any, made_of: Callable[[Any], Any] | None = None) -> bytes:
     return written
 
 
-def digest(value: Any) -> str:
+def digest(value: Any, made_of: Callable[[Any], Any] | None = None) -> str:
     """SHA-256, in hex, of a value's canonical JSON (contract section 2)."""
-    return hashlib.sha256(canonical(value)).hexdigest()
+    return _sha256(canonical(value, made_of)).hexdigest()

@@ -6,8 +6,7 @@ changes no digest of what was written before it.
 
 from __future__ import annotations
 
-import hashlib
-from typing import Any
+from typing import Any, Final
 
 import orjson
 
@@ -18,10 +17,10 @@ from turngate.schemas.shapes import Audience, Shape
 
 #: What of a `TurnAuthorized` no digest covers: a short text, or a value, could be guessed from one. Both are the
 #: draft's, whose digest is in `decision`.
-TEXTS = ("text", "action")
+TEXTS: Final = ("text", "action")
 #: Fields whose JSON is at hand already: values, or `orjson.Fragment` with a form in it.
 Ready = dict[str, Any]
-_NOTHING: Ready = {}
+_NOTHING: Final[Ready] = {}
 
 
 def audience_digest(audience: Audience) -> str:
@@ -39,14 +38,14 @@ def audience_digest(audience: Audience) -> str:
 
 def content_digest(record: Record) -> str:
     """What tells one content under an id from another (R-TURN-8): SHA-256 of all fields of a record but `at`."""
-    content = dict(vars(record))
+    content = dict(record.__dict__)
     del content["at"]
-    return hashlib.sha256(canonical(content, vars)).hexdigest()
+    return digest(content, vars)
 
 
 def part(shape: Shape) -> orjson.Fragment:
     """The form of a shape inside a record, for `Ready`."""
-    return orjson.Fragment(canonical(shape, _form))
+    return orjson.Fragment(canonical(_form(shape), _form))
 
 
 def trace_digest(trace: DecisionTraced, ready: Ready = _NOTHING) -> str:
@@ -73,7 +72,7 @@ def _digest(record: Record, ready: Ready, without: tuple[str, ...] = ()) -> str:
     for name in without:
         form.pop(name, None)
     form.update(ready)
-    return hashlib.sha256(canonical(form, _form)).hexdigest()
+    return digest(form, _form)
 
 
 def _form(shape: Any) -> dict[str, Any]:
@@ -82,7 +81,7 @@ def _form(shape: Any) -> dict[str, Any]:
     defaults = _DEFAULTS.get(kind)
     if defaults is None:
         defaults = _DEFAULTS[kind] = _defaults(kind)
-    form = dict(vars(shape))
+    form = dict(shape.__dict__)
     for name, default in defaults:
         value = form[name]
         if value is default or value == default:
@@ -101,4 +100,4 @@ def _defaults(kind: type[Any]) -> tuple[tuple[str, Any], ...]:
     return tuple((name, field.get_default()) for name, field in kind.model_fields.items() if not field.is_required())
 
 
-_DEFAULTS: dict[type[Any], tuple[tuple[str, Any], ...]] = {}
+_DEFAULTS: Final[dict[type[Any], tuple[tuple[str, Any], ...]]] = {}
