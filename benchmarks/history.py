@@ -19,7 +19,7 @@ from turngate.schemas.inputs import (
     WriteBy,
     WriteOp,
 )
-from turngate.schemas.shapes import AuthorKind, Member, Rendering, RoomInfo, RoomKind, Visibility
+from turngate.schemas.shapes import AuthorKind, Member, MemberKind, Rendering, RoomInfo, RoomKind, Visibility
 
 TENANT, AGENT, WORKSPACE = "acme", "mesh", "slack:T1"
 #: People of the workspace; members of a room, of whom some speak often and most seldom.
@@ -173,7 +173,7 @@ class History:
             last=True,
             started_at=at,
             info=RoomInfo(kind=RoomKind.CHANNEL, visibility=visibility, workspaces=(WORKSPACE,)),
-            members=tuple(Member(reader=reader) for reader in room.members),
+            members=tuple(Member(reader=reader, kind=MemberKind.MEMBER) for reader in room.members),
         )
 
     def _message(self, room: _Room, author: str, turn: str | None = None) -> MessageObserved:

@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, ModelWrapValidatorHandler, St
 #: One Avro namespace and version for every record (contract section 7).
 NAMESPACE = "turngate.v1"
 
-#: The end of the year 9999, so that adding a duration of a policy to a time never leaves the range of an Avro long.
+#: The end of the year 9999. What a policy's duration carries beyond it fails (docs/decisions.md, The engine's build).
 LATEST = 253_402_300_799_999
 #: Milliseconds since the epoch, UTC; `timestamp-millis` in Avro.
 Millis = Annotated[int, Field(ge=-(2**47), le=LATEST, json_schema_extra={"avro": "timestamp-millis"})]
@@ -224,7 +224,7 @@ class Member(Shape):
     """One account that a listing names; `workspaces`: further ones of which a `member` is a full member."""
 
     reader: ReaderId
-    kind: MemberKind = MemberKind.MEMBER
+    kind: MemberKind
     workspaces: tuple[Namespace, ...] = ()
 
 

@@ -103,7 +103,7 @@ class Workplace:
         workspaces: Iterable[str] | None = None,
     ) -> None:
         """Who can read a room, from now on; it is listed now, and again whenever the engine asks."""
-        members = [{"reader": r} for r in readers] + [{"reader": r, "kind": "guest"} for r in guests]
+        members = [{"reader": r, "kind": "member"} for r in readers] + [{"reader": r, "kind": "guest"} for r in guests]
         info = RoomInfo.model_validate({"kind": kind, "visibility": visibility, "workspaces": workspaces})
         self._rooms[room] = {"info": info, "members": members}
         for agent in self._agents:

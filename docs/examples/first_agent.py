@@ -31,7 +31,8 @@ async def connector() -> None:
     """What Slack's connector does: who reads the room, and what is said there."""
     now = int(time.time() * 1000)
     listing = {"room": ROOM, "refresh": f"l{now}", "page": 0, "last": True, "at": now, "started_at": now}
-    listing |= {"info": {"kind": "channel", "visibility": "members"}, "members": [{"reader": ALEX}, {"reader": BO}]}
+    members = [{"reader": reader, "kind": "member"} for reader in (ALEX, BO)]
+    listing |= {"info": {"kind": "channel", "visibility": "members"}, "members": members}
     said = {"room": ROOM, "message": f"{ROOM}/1", "at": now, "author": ALEX, "author_kind": "person", "text": "hello?"}
     async with httpx2.AsyncClient(
         base_url=os.environ["TURNGATE_URL"],

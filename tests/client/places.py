@@ -117,7 +117,7 @@ class Office:
         for agent in agents:
             self._number += 1
             listing = {"refresh": f"l{self._number}", "page": 0, "last": True, "started_at": self.place.now()}
-            members = [{"reader": reader} for reader in readers]
+            members = [{"reader": reader, "kind": "member"} for reader in readers]
             await self.place.put("MembershipPage", agent=agent, room=room, info=info, members=members, **listing)
 
     async def said(self, room: str, text: str, by: str = ALEX, agents: Iterable[str] = AGENTS) -> str:

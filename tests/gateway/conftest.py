@@ -143,7 +143,8 @@ def listing(tenant: str = "acme", agent: str = "mesh", room: str = ROOM, refresh
     at = now_ms() - 1000
     return inputs.MembershipPage.model_validate(
         {"tenant": tenant, "at": at, "agent": agent, "room": room, "refresh": refresh, "page": 0, "last": True,
-         "started_at": at, "info": {"kind": "direct", "visibility": "members"}, "members": [{"reader": ALEX}]}
+         "started_at": at, "info": {"kind": "direct", "visibility": "members"},
+         "members": [{"reader": ALEX, "kind": "member"}]}
     )  # fmt: skip
 
 

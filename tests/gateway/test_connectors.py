@@ -24,7 +24,8 @@ def connector(running: Running) -> httpx2.AsyncClient:
 def page(room: str = HALL, **more: Any) -> dict[str, Any]:
     at = now_ms() - 500
     return {"room": room, "at": at, "started_at": at, "refresh": f"r{at}", "page": 0, "last": True,
-            "info": {"kind": "direct", "visibility": "members"}, "members": [{"reader": EVE}], **more}  # fmt: skip
+            "info": {"kind": "direct", "visibility": "members"}, "members": [{"reader": EVE, "kind": "member"}],
+            **more}  # fmt: skip
 
 
 def said(room: str = HALL, number: int = 1, **more: Any) -> dict[str, Any]:
@@ -112,7 +113,7 @@ async def test_the_same_page_again_changes_nothing_and_another_one_spoils_its_li
     first = page(last=False)
     for _ in range(2):
         assert (await connector.post("/v1/listings", json=first)).status_code == 200
-    other = first | {"members": [{"reader": EVE}, {"reader": ALEX}]}
+    other = first | {"members": [{"reader": reader, "kind": "member"} for reader in (EVE, ALEX)]}
     assert (await connector.post("/v1/listings", json=other)).status_code == 409
     second = page(page=1, info=None, members=[], refresh=first["refresh"], started_at=first["started_at"])
     assert (await connector.post("/v1/listings", json=second)).status_code == 200
@@ -125,5 +126,8 @@ async def test_what_says_nothing_of_its_time_or_of_its_kind_is_refused(connector
     undated = {k: v for k, v in said().items() if k != "at"}
     answer = await connector.post("/v1/observations", json=undated)
     assert (answer.status_code, answer.json()["errors"][0]["field"]) == (422, "at")
+    answer = await connector.post("/v1/listings", json=page(members=[{"reader": EVE}]))
+    assert (answer.status_code, answer.json()["errors"][0]["field"]) == (422, "members.0.kind")  # and is no full member
+    assert (await connector.post("/v1/listings", json=page())).status_code == 200
     assert (await connector.post("/v1/observations", json=said(record="MembershipPage"))).status_code == 422
     assert (await connector.post("/v1/observations", json=said(message="chat:H1/C2/1"))).status_code == 422

@@ -7,7 +7,7 @@ import pytest
 from turngate.schemas.codec import Codec
 from turngate.schemas.inputs import MembershipPage, MessageObserved, PolicyPublished, Record, TurnDrafted
 from turngate.schemas.outputs import EvidenceRecorded, TurnAuthorized, TurnDecided
-from turngate.schemas.shapes import Member, Rendering, RoomInfo
+from turngate.schemas.shapes import Member, MemberKind, Rendering, RoomInfo
 from turngate.streams.kafka.driver import KafkaDriver, make_topics
 from turngate.streams.kafka.settings import KafkaSettings
 
@@ -35,7 +35,7 @@ def beginning() -> list[tuple[str, Record]]:
             last=at + PAGE == len(READERS),
             started_at=AT,
             info=RoomInfo(kind="channel", visibility="members") if at == 0 else None,
-            members=tuple(Member(reader=reader) for reader in READERS[at : at + PAGE]),
+            members=tuple(Member(reader=reader, kind=MemberKind.MEMBER) for reader in READERS[at : at + PAGE]),
         )
         for at in range(0, len(READERS), PAGE)
     ]

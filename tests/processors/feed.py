@@ -103,7 +103,9 @@ class Feed:
 
 
 def as_members(members: list[Any]) -> tuple[Member, ...]:
-    return tuple(Member(reader=m) if isinstance(m, str) else Member.model_validate(m) for m in members)
+    return tuple(
+        Member(reader=m, kind=MemberKind.MEMBER) if isinstance(m, str) else Member.model_validate(m) for m in members
+    )
 
 
 def ref(room: str, number: int | str) -> str:

@@ -101,9 +101,9 @@ def test_whoever_is_listed_twice_is_the_lesser_of_the_two() -> None:  # R-ROOM-7
 def test_whoever_is_listed_twice_is_a_member_where_both_say_so(order: tuple[tuple[str, ...], ...]) -> None:  # R-ROOM-7
     feed = started()
     feed.tool(C1, "c", server="wiki")
-    feed.listing(C1, [{"reader": GRID, "workspaces": further} for further in order])
+    feed.listing(C1, [{"reader": GRID, "kind": "member", "workspaces": further} for further in order])
     assert codes(feed.draft(C1, "t1", exposed=("tool:c",))) == {"audience_not_subset"}
-    feed.listing(C1, 2 * [{"reader": GRID, "workspaces": ("slack:T1",)}])
+    feed.listing(C1, 2 * [{"reader": GRID, "kind": "member", "workspaces": ("slack:T1",)}])
     assert verdicts(feed.draft(C1, "t2", exposed=("tool:c",))) == [("t2", "deliver")]
 
 

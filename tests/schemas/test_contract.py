@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import types
 from enum import StrEnum
 from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
@@ -112,6 +113,32 @@ def test_every_enum_has_a_restrictive_default() -> None:
     for kind in kinds:
         if isinstance(kind, type) and issubclass(kind, StrEnum):
             assert RESTRICTIVE[kind] in kind
+
+
+def test_ids_are_as_long_as_the_contract_says() -> None:
+    (said,) = re.findall(r"^At most, in characters: (.+);", contract_text.sections()[1], flags=re.MULTILINE)
+    assert re.findall(r"[0-9]+", said) == [
+        str(_most(form)) for form in (shapes.Namespace, shapes.ReaderId, shapes.MessageId, shapes.Ref)
+    ]
+    assert _most(shapes.ReaderId) == _most(shapes.RoomId) == _most(shapes.Id)
+
+
+def _most(form: Any) -> int:
+    (constraints,) = form.__metadata__
+    return int(constraints.max_length)
+
+
+def test_what_is_not_said_is_the_restrictive_value_of_an_enum() -> None:
+    """But for an audience, which lists nobody then, and for what the pipeline alone writes, and always says."""
+    found = {
+        f"{model.__name__}.{name}": info.default
+        for model in {*RECORDS.values(), *SHAPES.values(), *NESTED.values()}
+        for name, info in model.model_fields.items()
+        if isinstance(info.default, StrEnum)
+    }
+    loose = {"Audience.scope": shapes.Scope.LISTED, "Permitted.attribution": outputs.Attribution.SHOWN}
+    assert {name: RESTRICTIVE[type(value)] for name, value in found.items()} | loose == found
+    assert set(found) == {*loose, "Param.origin", "ValueField.class_"}
 
 
 def test_the_policys_defaults_are_the_contracts() -> None:

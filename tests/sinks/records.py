@@ -34,7 +34,7 @@ def authorized(destination: Any = None, **more: Any) -> TurnAuthorized:
 
 def page(*members: Any, info: dict[str, Any] | None = None, **more: Any) -> MembershipPage:
     """A listing of a private channel in one page; a member given by its id is a full member."""
-    listed = [{"reader": m} if isinstance(m, str) else m for m in members]
+    listed = [{"reader": m, "kind": "member"} if isinstance(m, str) else m for m in members]
     fields = {"tenant": "acme", "at": AT, "agent": "mesh", "room": ROOM, "refresh": "r1", "page": 0, "last": True}
     shown = {"kind": "channel", "visibility": "members"} | (info or {})
     return MembershipPage.model_validate(fields | {"started_at": AT, "info": shown, "members": listed} | more)

@@ -254,6 +254,10 @@ async def test_an_offer_is_shown_nowhere_but_in_a_direct_room(engine: Engine) ->
     assert engine.stage.slack.posts == []
 
 
+def members(reader: str) -> list[dict[str, str]]:
+    return [{"reader": reader, "kind": "member"}]
+
+
 AGO = 60_000  # `freshness.destination`
 BEFORE: dict[str, tuple[list[dict[str, Any]], int]] = {
     "a listing": ([{}], 1),
@@ -261,9 +265,9 @@ BEFORE: dict[str, tuple[list[dict[str, Any]], int]] = {
     "one that was not": ([{"started_at": AGO}], 0),
     "none": ([], 0),
     "one that failed": ([{"error": "ratelimited"}], 0),
-    "one of two pages, the second first": ([{"page": 1, "members": [{"reader": KIM}]}, {"last": False}], 1),
+    "one of two pages, the second first": ([{"page": 1, "members": members(KIM)}, {"last": False}], 1),
     "one that has not ended": ([{"last": False}], 0),
-    "one of less people, begun later": ([{"started_at": 10}, {"refresh": "r2", "members": [{"reader": ALEX}]}], 0),
+    "one of less people, begun later": ([{"started_at": 10}, {"refresh": "r2", "members": members(ALEX)}], 0),
     "another agent's": ([{"agent": "scout"}], 0),
     "one of another room": ([{"room": "slack:T1/C2"}], 0),
     "a change since": ([{"started_at": 10}, {"what": "shared"}], 0),

@@ -381,7 +381,7 @@ def test_without_the_keys_another_code_comes_of_an_offer(lived: LocalLog) -> Non
             log,
             [
                 policy(0),
-                an("MembershipPage", 1000, members=[{"reader": READERS[0]}], **page),
+                an("MembershipPage", 1000, members=[{"reader": READERS[0], "kind": "member"}], **page),
                 message(2000, room, 1),
                 an("MemoryWrite", 3000, write="w", memory="m", revision="m@1", **note),
                 an("SharingRequested", 4000, room=room, **asked),

@@ -50,7 +50,7 @@ def tick(at: int, partition: int = 0) -> Input:
 
 def listing(at: int, room: str, readers: tuple[str, ...], tenant: str = "acme") -> Input:
     info = {"kind": "channel", "visibility": "members"}
-    members = [{"reader": r} for r in readers]
+    members = [{"reader": r, "kind": "member"} for r in readers]
     return an(
         "MembershipPage",
         at,

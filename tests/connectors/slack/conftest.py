@@ -20,7 +20,7 @@ from turngate.connectors.slack.intake import Intake
 from turngate.connectors.slack.listing import Listing, list_room
 from turngate.connectors.slack.resolving import People
 from turngate.schemas.inputs import MessageObserved, Record
-from turngate.schemas.shapes import Member
+from turngate.schemas.shapes import Member, MemberKind
 from turngate.sinks.presses import Presses
 from turngate.sinks.questions import APPROVE
 
@@ -96,8 +96,9 @@ async def taking(installations: Installations, directory: Directory, log: Log) -
 
 
 def listed(directory: Directory, home: Installation, *rooms: str) -> None:
+    alex = Member(reader=f"{home.namespace}/UALEX", kind=MemberKind.MEMBER)
     for room in rooms:
-        for page in Listing(home, room, 1, members=(Member(reader=f"{home.namespace}/UALEX"),)).pages(1):
+        for page in Listing(home, room, 1, members=(alex,)).pages(1):
             directory.learn(page)
 
 

@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 from tests.connectors.slack.scene import CODEC, NOW, Scene
 from turngate.connectors.slack.events import UNREADABLE, translate
 from turngate.schemas.inputs import RoomChanged
-from turngate.schemas.shapes import Member
+from turngate.schemas.shapes import Member, MemberKind
 
 
 @pytest.mark.parametrize("kind", ["reaction_added", "im_created", "team_join", "emoji_changed", "link_shared", None])
 def test_the_rest_is_nothing(scene: Scene, kind: str | None) -> None:
-    scene.listed(Member(reader="slack:T1/UALEX"))
+    scene.listed(Member(reader="slack:T1/UALEX", kind=MemberKind.MEMBER))
     assert scene.tell({"type": kind, "channel": "C1", "user": "UALEX"}) == []
 
 

@@ -117,13 +117,13 @@ def test_a_changed_id_makes_both_void(scene: Scene) -> None:
 @pytest.mark.parametrize("kind", ["tokens_revoked", "app_uninstalled", "grid_migration_started", "team_access_revoked"])
 def test_what_concerns_the_workspace_makes_every_listed_room_void(scene: Scene, kind: str) -> None:
     for room in ("C1", "C2"):
-        scene.listed(Member(reader="slack:T1/UALEX"), room=room)
+        scene.listed(Member(reader="slack:T1/UALEX", kind=MemberKind.MEMBER), room=room)
     found = [r.room for r in scene.tell({"type": kind}) if isinstance(r, RoomChanged)]
     assert found == [C1, "slack:T1/C2"]
 
 
 def test_events_that_slack_left_out_are_a_gap(scene: Scene) -> None:
-    scene.listed(Member(reader="slack:T1/UALEX"))
+    scene.listed(Member(reader="slack:T1/UALEX", kind=MemberKind.MEMBER))
     limited = {"type": "app_rate_limited", "team_id": "T1", "api_app_id": "A1", "minute_rate_limited": 1_800_000_000}
     (record,) = translate(limited, scene.home, scene.directory, NOW)
     assert isinstance(record, RoomChanged)
@@ -141,8 +141,8 @@ def test_events_that_slack_left_out_are_a_gap(scene: Scene) -> None:
     ],
 )
 def test_an_account_that_becomes_something_else(scene: Scene, becomes: dict[str, Any], void: bool) -> None:
-    scene.listed(Member(reader="slack:T1/UALEX"))
-    scene.listed(Member(reader="slack:T1/UBO"), room="C2")
+    scene.listed(Member(reader="slack:T1/UALEX", kind=MemberKind.MEMBER))
+    scene.listed(Member(reader="slack:T1/UBO", kind=MemberKind.MEMBER), room="C2")
     user = scene.acme.user("UALEX", **becomes).json("T1", None)
     found = [(r.room, r.what) for r in scene.tell({"type": "user_change", "user": user}) if isinstance(r, RoomChanged)]
     assert found == ([(C1, ACCOUNT_CHANGED)] if void else [])
@@ -154,7 +154,7 @@ def test_an_organisations_account_is_not_guessed() -> None:
     scene.world.leave(scene.room, "UBO")
     unknown = scene.records()
     assert [type(r).__name__ for r in unknown] == ["RoomChanged", "RoomChanged"]  # its id's workspace is not known
-    scene.listed(Member(reader="slack:T0/UBO", workspaces=("slack:T1",)), room="C2")
+    scene.listed(Member(reader="slack:T0/UBO", kind=MemberKind.MEMBER, workspaces=("slack:T1",)), room="C2")
     scene.world.join(scene.room, "UBO")
     (joined,) = scene.records()
     assert isinstance(joined, MembershipChanged)

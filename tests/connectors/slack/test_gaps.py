@@ -19,6 +19,8 @@ from turngate.schemas.inputs import MembershipChanged, MessageDeleted, MessageOb
 from turngate.schemas.shapes import Member, MemberKind
 from turngate.streams.log import LogError
 
+ALEX = Member(reader="slack:T1/UALEX", kind=MemberKind.MEMBER)
+
 
 async def test_what_slack_gave_up_telling_is_owed(
     slack: Slack, acme: Workspace, taking: Intake, log: Log, message: dict[str, Any]
@@ -118,7 +120,7 @@ async def test_an_account_of_which_nothing_can_be_read_is_doubted_in_what_was_li
     user = acme.user("UALEX", deleted=True).json("T1", None)
     await taking.take("A1", slack.tell(acme, {"type": "user_change", "user": user}))
     for room, started_at in (("C1", 1), ("C2", 4_000_000_000_000)):
-        for page in Listing(installed(acme), room, started_at, members=(Member(reader="slack:T1/UALEX"),)).pages(1):
+        for page in Listing(installed(acme), room, started_at, members=(ALEX,)).pages(1):
             await taking.listed(page)
     assert [r.room for r in log.records if isinstance(r, RoomChanged)] == ["slack:T1/C1"]
 
@@ -131,7 +133,7 @@ async def test_who_joins_and_what_is_said_in_an_organisations_channel_counts_in_
     homes = [installed(one), installed(two)]
     taking = Intake(Installations(APPS, homes), directory, log.append)
     for home in homes:
-        for page in Listing(home, "C1", 1, members=(Member(reader="slack:T1/UALEX"),)).pages(1):
+        for page in Listing(home, "C1", 1, members=(ALEX,)).pages(1):
             directory.learn(page)
     room = slack.channel("C1", one, ["UBOT"], org=["T2"])
     slack.join(room, "UALEX")

@@ -266,7 +266,8 @@ async def test_an_account_that_changed_is_no_longer_taken_for_what_it_was(
     slack: Slack, acme: Workspace, taking: Intake, directory: Directory, log: Log
 ) -> None:
     room = slack.channel("C1", acme, ["UBOT"])
-    for page in Listing(installed(acme), "C2", 1, members=(Member(reader="slack:T1/UALEX"),)).pages(1):
+    alex = Member(reader="slack:T1/UALEX", kind=MemberKind.MEMBER)
+    for page in Listing(installed(acme), "C2", 1, members=(alex,)).pages(1):
         directory.learn(page)
     user = acme.user("UALEX", guest=True).json("T1", None)
     await taking.take("A1", slack.tell(acme, {"type": "user_change", "user": user}))

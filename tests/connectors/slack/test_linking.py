@@ -25,7 +25,7 @@ from turngate.connectors.slack.intake import Intake
 from turngate.connectors.slack.linking import GOOD_FOR, HELP, NOT_GOOD, NOT_KNOWN, PROVEN_FOR, Linking, Step
 from turngate.connectors.slack.listing import Listing
 from turngate.schemas.inputs import AccountProven, ProofRevoked
-from turngate.schemas.shapes import Member
+from turngate.schemas.shapes import Member, MemberKind
 from turngate.sinks.presses import Presses
 
 NOW = 1_800_000_000_000
@@ -148,7 +148,8 @@ def test_an_organisations_account_is_proven_under_the_id_that_listings_have() ->
     two = Two(enterprise="E1")
     assert two.types("T2", "UALEX2", told(two.types("T1", "UALEX", "link"))) == NOT_KNOWN
     for team, user, reader in (("T1", "UALEX", "slack:T0/UALEX"), ("T2", "UALEX2", "slack:T2/UALEX2")):
-        for page in Listing(two.homes[team], "C1", 1, members=(Member(reader=reader),)).pages(1):
+        member = Member(reader=reader, kind=MemberKind.MEMBER)
+        for page in Listing(two.homes[team], "C1", 1, members=(member,)).pages(1):
             two.directory.learn(page)
         assert user in reader
     assert [r.reader for r in linked(two).records if isinstance(r, AccountProven)] == [
