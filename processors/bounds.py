@@ -36,6 +36,13 @@ class Listed:
             return same(self.audience, joiner, guest=joiner.reader in self.guests)
         return joiner.inside(self.audience.workspaces)
 
+    def settles(self, joiner: Joiner) -> bool | None:
+        """Whether the bounds cover this account, where that does not rest on what happened since the listing."""
+        inside = joiner.inside(self.audience.workspaces)
+        if inside and self.covers(joiner):
+            return True
+        return None if inside or joiner.reader in self.readers else False
+
 
 class Bounds:
     """The readers certain to be permitted (`lower`) and all possible ones (`upper`), each worked out when asked for."""

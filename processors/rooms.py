@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from turngate.processors.accounts import account
-from turngate.processors.bounds import applies, standing
+from turngate.processors.bounds import applies, current, known_listing, standing
 from turngate.processors.ledger import Ledger
 from turngate.processors.rows import Event, Listing, Page, Refresh, Room, RoomLog, Roster
 from turngate.schemas.canonical import digest
@@ -211,12 +211,16 @@ def membership_changed(ledger: Ledger, record: MembershipChanged) -> None:
 
 def _covered(ledger: Ledger, agent: str, record: MembershipChanged) -> bool:
     """Whether the known bounds cover this join; where there are none, there is nothing to ask about."""
-    known = standing(ledger, agent, record.room)
+    listing = known_listing(ledger.room(agent, record.room), ledger.room_log(record.room), agent)
     policy = ledger.policy(record.room)
     found = account(record.reader, record.kind, record.workspaces, policy.accounts(agent), policy.settings.trusted_bots)
-    if known.bounds is None or found is None:
+    if listing is None or listing.visibility is Visibility.OPEN or found is None:
         return True
-    return known.bounds.cover(found)
+    settled = current(ledger, agent, record.room, listing).settles(found)
+    if settled is not None:
+        return settled  # the bounds are made of all that happened since, and thousands may join before a listing
+    bounds = standing(ledger, agent, record.room).bounds
+    return bounds is None or bounds.cover(found)
 
 
 def _told(log: RoomLog, record: MembershipChanged, arrival: int) -> tuple[Event, ...]:
