@@ -76,6 +76,18 @@ def test_a_trace_says_of_each_leaf_what_it_came_to() -> None:
     assert (trace.decision, trace.rendering, trace.authorized) == (decided.decision, None, None)
 
 
+def test_a_trace_names_the_leaves_that_a_ref_has_by_now() -> None:  # R-AUD-6
+    feed = ready(C1, [ALEX, KIM])
+    feed.message(C1, 1)
+    (before,) = traces(feed.draft(C1, "t1", exposed=(ref(C1, 1),)))[0].refs
+    feed.listing(C1, [ALEX])
+    feed.message(C1, 1, text="said otherwise", edited=True)
+    (after,) = traces(feed.draft(C1, "t2", exposed=(ref(C1, 1),)))[0].refs
+    assert verdicts(feed.out) == [("t1", "deliver"), ("t2", "deliver")]
+    assert (len(before.leaves), len(after.leaves)) == (1, 2)
+    assert set(before.leaves) < set(after.leaves)
+
+
 def test_a_trace_of_what_is_let_out_names_the_rendering_and_both_bounds() -> None:
     feed = ready(C1, [ALEX, KIM])
     feed.tool(C1, "c", server="wiki")
