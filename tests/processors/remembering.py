@@ -86,6 +86,18 @@ tools:
 """
 
 
+#: An operation of the house that writes, and a skill that pays an invoice with it, once.
+PAYING = """
+operations: {crm.refund: {access: write, audience: internal}}
+skills: {pay: {operation: crm.refund, params: {invoice: {type: id, set_by: [llm]}}, unique: $params.invoice}}
+"""
+
+
+def pay(invoice: str) -> dict[str, object]:
+    """The action that pays an invoice."""
+    return {"operation": "crm.refund", "skill": "pay", "params": [{"name": "invoice", "value": invoice}]}
+
+
 def refused(out: list[Record]) -> list[str]:
     """The codes of refused writes and commands in these records."""
     return [reason.code for r in out if isinstance(r, WriteRefused | CommandRefused) for reason in r.reasons]

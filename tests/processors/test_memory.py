@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from tests.processors.feed import C1, D1, KIM, codes, ref, verdicts
-from tests.processors.remembering import SECRET, Memories, refused, remembering, states
+from tests.processors.feed import ALEX, C1, C2, D1, KIM, codes, ref, verdicts
+from tests.processors.remembering import PAYING, SECRET, Memories, pay, refused, remembering, states
 from turngate.processors import lineage, memory
 from turngate.schemas import inputs
 from turngate.schemas.outputs import RevisionRecorded
-from turngate.schemas.shapes import Rendering
+from turngate.schemas.shapes import AuthorKind, Rendering
 
 
 def with_a_belief(kind: str = "world") -> Memories:
@@ -66,6 +66,48 @@ def test_a_write_that_names_no_room_needs_permission_in_each_that_its_turn_asked
         feed.context(room, f"r{room}", "t1")
     out = feed.write("n", "n@1", by="turn", turn="t1", room=None, sources=[ref(D1, 1)])
     assert refused(out) == ([] if rooms == [D1] else ["audience_not_subset"])
+
+
+@pytest.mark.parametrize(
+    ("reads", "verdict"),
+    [
+        ({}, "deliver"),
+        ({"exposed": ("revision:n@1",)}, "ask"),
+        ({"renderings": (Rendering(text="so", exposed=("revision:n@1",)),)}, "ask"),
+    ],
+)
+def test_what_a_draft_only_wrote_arms_no_conversation_and_what_it_read_as_well_does(
+    reads: dict[str, Any], verdict: str
+) -> None:  # R-TNT-1, R-TNT-8
+    feed = remembering(PAYING)
+    feed.tool(C1, "c")
+    feed.write("n", "n@1", sources=["tool:c"])
+    feed.draft(D1, "t1", trigger=ref(D1, 1), wrote=("n@1",), **reads)
+    assert verdicts(feed.draft(D1, "t2", trigger=ref(D1, 1), action=pay("INV-7"))) == [("t2", verdict)]
+
+
+@pytest.mark.parametrize(("restrict", "expected"), [(True, {"restricted_to_conversation"}), (False, set())])
+def test_a_restriction_goes_along_through_notes_and_what_the_agent_said(restrict: bool, expected: set[str]) -> None:
+    feed = remembering()  # R-EVI-4, R-AUD-7
+    feed.listing(C2, [ALEX, KIM])
+    feed.write("a", "a@1", room=C1, restrict=restrict, sources=[ref(C1, 1)])
+    feed.draft(C1, "t1", exposed=["revision:a@1"])
+    feed.message(C1, "t1", author=None, author_kind=AuthorKind.SELF, turn="t1")
+    feed.write("b", "b@1", room=C1, sources=[ref(C1, "t1")])
+    feed.draft(C1, "t2", exposed=["revision:b@1"])
+    feed.message(C1, "t2", author=None, author_kind=AuthorKind.SELF, turn="t2")
+    assert codes(feed.draft(C2, "t3", exposed=[ref(C1, "t2")])) == expected
+    assert verdicts(feed.draft(C1, "t4", exposed=[ref(C1, "t2")])) == [("t4", "deliver")]
+
+
+@pytest.mark.parametrize(("room", "expected"), [(None, {"source_unknown"}), (C1, set())])
+def test_a_restriction_without_a_room_is_unknown_whatever_binds_what_it_was_made_of(
+    room: str | None, expected: set[str]
+) -> None:  # R-MEM-4
+    feed = remembering()
+    feed.write("a", "a@1", room=C1, restrict=True, sources=[ref(C1, 1)])
+    feed.write("b", "b@1", room=room, restrict=True, sources=["revision:a@1"])
+    assert codes(feed.draft(C1, "t1", exposed=["revision:b@1"])) == expected
 
 
 def test_an_amended_transcript_keeps_what_it_replaced_and_a_forgotten_one_nothing() -> None:  # R-MEM-4

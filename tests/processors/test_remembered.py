@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.processors.feed import ALEX, BOT, C1, C2, D1, KIM, POLICY, Feed, codes, ref, verdicts
+from tests.processors.feed import ALEX, BOT, C1, C2, D1, GUEST, KIM, POLICY, Feed, codes, ref, verdicts
 from tests.processors.remembering import remembering
 
 T1 = {"visibility": "workspace", "workspaces": ["slack:T1"]}
@@ -72,3 +72,17 @@ def test_of_a_call_that_is_used_again_the_values_of_both_results_are_found(text:
     for value in ("heron-4711", "egret-0815"):
         feed.tool(D1, "c", server="wiki", fields=[{"name": "code", "value": value, "class": "secret"}])
     assert codes(feed.draft(D1, "t1", trigger=ref(D1, 1), renderings=[{"text": f"It is {text}."}])) == expected
+
+
+@pytest.mark.parametrize(("days", "expected"), [(0, set()), (1, {"health_not_retained"})])
+def test_what_was_made_of_values_that_are_not_remembered_any_more_goes_to_no_outsider(
+    days: int, expected: set[str]
+) -> None:  # R-EGR-6, R-RET-4
+    feed = remembering("retention: {messages: 1d, room_inactive: 400d}\n")
+    feed.tool(D1, "c", fields=[{"name": "code", "value": "heron-4711", "class": "internal"}])
+    feed.write("n", "n@1", sources=["tool:c"])
+    feed.tick(days * 86_400_000)
+    feed.listing(C2, [ALEX, {"reader": GUEST, "kind": "guest"}])
+    assert codes(feed.draft(C2, "t1", exposed=["revision:n@1"])) == expected
+    feed.listing(C2, [ALEX])
+    assert verdicts(feed.draft(C2, "t2", exposed=["revision:n@1"])) == [("t2", "deliver")]

@@ -3,19 +3,13 @@
 from __future__ import annotations
 
 from tests.processors.feed import D1, codes, ref, verdicts
-from tests.processors.remembering import ROTATED, Memories, remembering
+from tests.processors.remembering import PAYING, ROTATED, Memories, pay, remembering
 from turngate.processors.keys import NO_KEYS
-
-PAYING = """
-operations: {crm.refund: {access: write, audience: internal}}
-skills: {pay: {operation: crm.refund, params: {invoice: {type: id, set_by: [llm]}}, unique: $params.invoice}}
-"""
 
 
 def paid(feed: Memories, turn: str, invoice: str) -> set[str]:
     """The codes against a draft that pays an invoice; none: it is authorized."""
-    action = {"operation": "crm.refund", "skill": "pay", "params": [{"name": "invoice", "value": invoice}]}
-    out = feed.draft(D1, turn, trigger=ref(D1, 1), action=action)
+    out = feed.draft(D1, turn, trigger=ref(D1, 1), action=pay(invoice))
     assert verdicts(out) == [(turn, "drop" if codes(out) else "deliver")]
     return codes(out)
 

@@ -179,6 +179,13 @@ def test_a_revoked_proof_told_again_stays_revoked_as_long_as_it_could_live() -> 
     assert codes(feed.draft(INBOX, "t1", exposed=[ref(D1, 1)])) == {"proof_not_live"}
 
 
+def test_a_proof_told_again_lives_as_it_did_and_proves_nothing_else() -> None:  # R-IDN-1, R-RUN-4
+    feed = with_mail()
+    feed.prove("m1", MAIL)
+    feed.prove("m1", MAIL, subject="kim")
+    assert authorized(feed.draft(INBOX, "t1", exposed=[ref(D1, 1)]))[0].proofs == ("m1", "p1")
+
+
 @pytest.mark.parametrize(("revoked", "expected"), [(True, {"proof_not_live"}), (False, set())])
 def test_a_proof_that_was_revoked_before_it_came_never_lives(revoked: bool, expected: set[str]) -> None:  # R-POL-2
     feed = with_mail()
@@ -210,6 +217,14 @@ def test_of_grants_that_ended_the_one_that_was_taken_back_is_named(expires: str,
     assert authorized(feed.draft(C1, "t2", **exposed))  # the other still permits it
     feed.tick(10_000)
     assert codes(feed.draft(C1, "t3", **exposed)) == {"grant_revoked"}
+
+
+def test_a_grant_that_was_taken_back_does_not_expire_as_well() -> None:  # R-GRT-6, R-GRT-7
+    feed = remembering()
+    feed.grant("g1", "trip@1", expires_at=feed.now + 10_000)
+    feed.revoke("g2", "g1")
+    assert feed.tick(10_000) == []
+    assert codes(feed.draft(C1, "t1", trigger=ref(C1, 1), exposed=("revision:trip@1",))) == {"grant_revoked"}
 
 
 def test_a_grant_that_only_expired_is_named_as_that() -> None:  # R-GRT-7: the twin
