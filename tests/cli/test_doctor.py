@@ -95,7 +95,7 @@ def test_what_bots_cost(turngate: Turngate, tmp_path: Path) -> None:  # R-ROOM-7
     began, rooms = now_ms(), ("slack:T1/LOUD", "slack:T1/QUIET")
     listings: list[Line] = []
     for room, bots in zip(rooms, (["slack:T1/UAPP"], []), strict=True):
-        members = [{"reader": "slack:T1/UALEX"}, *({"reader": bot, "kind": "bot"} for bot in bots)]
+        members = [{"reader": "slack:T1/UALEX", "kind": "member"}, *({"reader": bot, "kind": "bot"} for bot in bots)]
         info = {"kind": "channel", "visibility": "workspace", "workspaces": ["slack:T1"]}
         page = {"agent": "mesh", "room": room, "refresh": room, "page": 0, "last": True, "started_at": began}
         listings.append(("MembershipPage", {**page, "info": info, "members": members}))

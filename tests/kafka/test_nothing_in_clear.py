@@ -58,7 +58,8 @@ STEPS: list[tuple[str, dict[str, Any]]] = [
     (
         "MembershipPage",
         {"room": ROOM, "refresh": "r", "page": 0, "last": True, "started_at": AT,
-         "members": [{"reader": "slack:T1/UALEX"}], "info": {"kind": "channel", "visibility": "members"}},
+         "members": [{"reader": "slack:T1/UALEX", "kind": "member"}],
+         "info": {"kind": "channel", "visibility": "members"}},
     ),
     ("MessageObserved", {"room": ROOM, "message": f"{ROOM}/1", "author": "slack:T1/UALEX", "author_kind": "person",
                          "text": "Write to them."}),
