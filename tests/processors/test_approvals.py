@@ -53,3 +53,15 @@ def test_a_yes_that_was_given_before_a_conversation_was_armed_anew_covers_nothin
     feed.tool(D1, "c2")
     assert verdicts(drafted(feed, "t3")) == [("t3", "ask")]
     assert verdicts(feed.make(inputs.ActionApproved, approval="a4", **yes)) == [("t3", "deliver")]
+
+
+@pytest.mark.parametrize(("after", "verdict"), [(999, []), (1000, [("t1", "drop")])])
+def test_a_draft_that_waited_for_its_room_asks_no_longer_for_that(after: int, verdict: list[tuple[str, str]]) -> None:
+    feed = Feed()
+    feed.policy(ASKS["untrusted"].replace("taint_ttl: 1m", "ask_ttl: 10s"))
+    feed.message(D1, 1)
+    feed.tool(D1, "c1")
+    assert verdicts(drafted(feed, "t1")) == [("t1", "hold")]
+    assert verdicts(feed.listing(D1, [ALEX], after=4_000, info={"kind": "direct"})) == [("t1", "ask")]
+    assert verdicts(feed.tick(5_000)) == []
+    assert verdicts(feed.tick(after)) == verdict

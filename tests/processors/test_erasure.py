@@ -100,13 +100,18 @@ def test_a_write_that_waits_is_refused_by_whatever_it_was_made_of() -> None:  # 
 
 
 @pytest.mark.parametrize("what", [{"room": D1}, {"reader": ALEX}])
-def test_it_finds_who_quotes_a_message_that_has_ended(what: dict[str, str]) -> None:  # R-RET-4, R-AUD-6
+@pytest.mark.parametrize(("later", "quotes"), [(0, {ref(C1, 2)}), (DAY, set())])
+def test_it_finds_who_quotes_a_message_that_has_ended_and_what_was_made_of_that(
+    later: int, quotes: set[str], what: dict[str, str]
+) -> None:  # R-RET-4, R-AUD-6
     feed = remembering("retention: {messages: 1d, room_inactive: 400d}\n")
     feed.tick(DAY // 2)
     feed.message(C1, 2, author=KIM, quotes=[ref(D1, 1)], at=feed.now - DAY // 2)
     feed.message(C1, 3, author=KIM)
+    feed.write("q", "q@1", room=C1, sources=[ref(C1, 2)])
     feed.tick(DAY // 2)
-    assert reached(feed.erase("e1", **what)) == {"revision:trip@1", ref(C1, 2)}
+    feed.tick(later)
+    assert reached(feed.erase("e1", **what)) == {"revision:trip@1", "revision:q@1"} | quotes
 
 
 def test_nobody_is_asked_about_what_was_erased() -> None:  # R-SEN-3

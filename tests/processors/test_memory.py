@@ -110,6 +110,32 @@ def test_a_restriction_without_a_room_is_unknown_whatever_binds_what_it_was_made
     assert codes(feed.draft(C1, "t1", exposed=["revision:b@1"])) == expected
 
 
+@pytest.mark.parametrize(("restrict", "expected"), [(True, ["dream_mixed_audience"]), (False, [])])
+def test_a_dream_is_made_of_what_is_bound_alike(restrict: bool, expected: list[str]) -> None:  # R-EVI-9
+    feed = remembering()
+    feed.write("a", "a@1", room=C1, restrict=restrict, sources=[ref(C1, 1)])
+    feed.write("b", "b@1", room=C1, sources=[ref(C1, 1)])
+    out = feed.write("c", "c@1", by="dream", room=C1, sources=["revision:a@1", "revision:b@1"])
+    assert refused(out) == expected
+
+
+@pytest.mark.parametrize(("by", "expected"), [("turn", set()), ("distill", {"revision_not_current"})])
+def test_a_turn_acknowledges_only_what_it_retired_itself(by: str, expected: set[str]) -> None:  # R-TURN-5
+    feed = remembering()
+    feed.context(D1, "r", "t1", trigger=ref(D1, 1))
+    assert states(feed.write("trip", "trip@1", op="forget", by=by, turn="t1")) == [("trip@1", "retired")]
+    assert codes(feed.draft(D1, "t1", trigger=ref(D1, 1), retired=("trip@1",))) == expected
+
+
+@pytest.mark.parametrize(("thread", "verdict"), [("x", "ask"), ("y", "deliver"), (None, "deliver")])
+def test_an_answer_arms_the_thread_that_asked(thread: str | None, verdict: str) -> None:  # R-TNT-1
+    feed = remembering(PAYING)
+    feed.tool(C1, "c")
+    feed.context(D1, "r", "t1", thread="x", candidates=("tool:c",))
+    out = feed.draft(D1, "t2", thread=thread, trigger=ref(D1, 1), action=pay("INV-7"))
+    assert verdicts(out) == [("t2", verdict)]
+
+
 def test_an_amended_transcript_keeps_what_it_replaced_and_a_forgotten_one_nothing() -> None:  # R-MEM-4
     feed = remembering()
     feed.write("log", "log@1", kind="transcript", text="first-words")
