@@ -136,6 +136,16 @@ def test_an_answer_arms_the_thread_that_asked(thread: str | None, verdict: str) 
     assert verdicts(out) == [("t2", verdict)]
 
 
+@pytest.mark.parametrize(("trigger", "expected"), [(ref(D1, 1), []), (ref(D1, 2), ["tainted_correction"])])
+def test_what_has_too_many_leaves_is_no_ground_for_a_correction(trigger: str, expected: list[str]) -> None:
+    feed = remembering("evidence: {max_leaves: 1}\n")  # R-MEM-5, R-EVI-5
+    for quoted in ((), (ref(D1, 9),)):
+        feed.message(D1, 2, edited=bool(quoted), quotes=quoted)
+    feed.context(D1, "r", "t1", trigger=trigger)
+    out = feed.write("trip", "trip@2", op="amend", base="trip@1", by="correction", turn="t1", sources=[ref(D1, 1)])
+    assert refused(out) == expected
+
+
 def test_an_amended_transcript_keeps_what_it_replaced_and_a_forgotten_one_nothing() -> None:  # R-MEM-4
     feed = remembering()
     feed.write("log", "log@1", kind="transcript", text="first-words")

@@ -121,3 +121,13 @@ def test_a_question_that_nobody_has_time_to_answer_is_not_asked(ttl: str, verdic
     feed.message(C1, 1)
     out = feed.draft(C1, "t1", trigger=ref(C1, 1), action=ACTION)
     assert (verdicts(out), codes(out), authorized(out)) == ([("t1", verdict)], {"approval_missing"}, [])
+
+
+def test_a_policy_shortens_nothing_that_another_tenant_asks() -> None:  # R-ROOM-11, R-POL-1
+    feed = lived(None)
+    feed.tenant = "other"
+    assert feed.policy(POLICY + "interlock: {ask_ttl: 1s}\n") == []
+    assert verdicts(feed.tick(30_000)) == []
+    feed.tenant = "acme"
+    assert feed.policy(POLICY + MAIL + "interlock: {ask_ttl: 1s}\n", 3) == []
+    assert [verdict for _, verdict in verdicts(feed.tick())] == ["drop"]

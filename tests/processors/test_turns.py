@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from tests.processors.feed import ALEX, C1, D1, KIM, MORGAN, Feed, codes, ready, ref, untraced, verdicts
+from tests.processors.feed import ALEX, C1, D1, KIM, MORGAN, Feed, authorized, codes, ready, ref, untraced, verdicts
 from turngate.processors.rows import Turn
 from turngate.processors.turns import but
 from turngate.schemas.codec import Codec
@@ -87,6 +87,32 @@ def test_a_call_that_is_used_again_carries_both_results(second: dict[str, object
     (recorded,) = (r for r in out if isinstance(r, EvidenceRecorded))
     assert len(recorded.leaves) == 2
     assert verdicts(feed.draft(C1, "t1")) == [("t1", verdict)]
+
+
+@pytest.mark.parametrize(("agent", "provenance"), [("mesh", ("tool:c",)), ("scout", ())])
+def test_a_result_that_names_no_turn_is_of_its_own_agents_turns(agent: str, provenance: tuple[str, ...]) -> None:
+    feed = ready(C1, [ALEX])  # R-EVI-2
+    feed.context(C1, "r", "t1")
+    feed.tool(C1, "c", agent=agent)
+    assert [sent.provenance for sent in authorized(feed.draft(C1, "t1"))] == [provenance]
+
+
+def test_all_results_that_overtook_their_request_are_of_its_turn() -> None:  # R-EVI-2
+    feed = ready(C1, [ALEX])
+    for call in ("c1", "c2", "c1"):
+        feed.tool(C1, call, request="r")
+    feed.context(C1, "r", "t1")
+    (sent,) = authorized(feed.draft(C1, "t1"))
+    assert sent.provenance == ("tool:c1", "tool:c2")
+
+
+def test_a_result_is_of_the_turn_that_it_names_and_of_that_of_its_request() -> None:  # R-EVI-2
+    feed = ready(C1, [ALEX])
+    for turn in ("t1", "t2", "t3"):
+        feed.context(C1, f"r-{turn}", turn)
+    feed.tool(C1, "c", turn="t2", request="r-t1")
+    sent = [authorized(feed.draft(C1, turn))[0].provenance for turn in ("t1", "t2", "t3")]
+    assert sent == [("tool:c",), ("tool:c",), ()]
 
 
 def test_a_result_told_again_changes_nothing_even_under_another_policy() -> None:  # R-RUN-4, R-POL-1
