@@ -115,14 +115,14 @@ class Engine:
 
     def _whole(self, position: Position, timestamp: int, handle: Callable[[], list[Record]]) -> list[Record]:
         """Move time on, do what is due, then the record: all of it, or nothing."""
-        mark, clock = self.state.mark(), self._tables.clock
+        mark, clock, topic = self.state.mark(), self._tables.clock, position.topic
         try:
             clock.put(_NOW, max(self.now, timestamp))
             clock.put(_ARRIVAL, self._arrival() + 1)
-            clock.put(("position", position.topic), position.offset + 1)
+            clock.put(("position", topic), position.offset + 1)
             self._as_of = None
             self._partition = position.partition
-            self._moved.add(position.topic)
+            self._moved.add(topic)
             out = self._do_what_is_due()
             out += handle()
         except BaseException:
@@ -215,13 +215,14 @@ class Engine:
         return ledger.out
 
     def _record(self, record: Record, position: Position, timestamp: int, raw: bytes, *, late: bool) -> list[Record]:
-        if position.topic == TICKS and isinstance(record, inputs.Tick):
+        topic = position.topic
+        if topic == TICKS and isinstance(record, inputs.Tick):
             self._tables.tidy()
             return []
         mark = self.state.mark()
         try:
-            handling.belongs(record, position.topic)
-            return self._check(self._handle(record, position.topic, late=late))
+            handling.belongs(record, topic)
+            return self._check(self._handle(record, topic, late=late))
         except MemoryError:
             raise
         except Refused as refused:
@@ -244,7 +245,7 @@ class Engine:
             ledger.start(room)
         out = self._apply_to(ledger, record, topic, late=late)
         collect(ledger)
-        if room is not None and (record.tenant, room) in self._tables.started:
+        if room is not None and (ledger.tenant, room) in self._tables.started:
             # What was done there may have moved its end, to an earlier time also.
             self._calendar.note_room(ledger, room)
         return out

@@ -44,6 +44,8 @@ class Table(Generic[V]):
     def __init__(self, state: State, name: str, adapter: TypeAdapter[V], rows: Rows[V] | None = None) -> None:
         self.name = name
         self.rows: MutableMapping[Key, V] = {} if rows is None else rows
+        #: Keys of what was written and kept since the last checkpoint.
+        self.changed: dict[Key, None] = {}
         self._adapter = adapter
         self._packed = rows
         self._state = state
@@ -81,12 +83,11 @@ class Table(Generic[V]):
 
 
 class State:
-    """All tables of one partition, their journal, and what has changed since the last checkpoint."""
+    """All tables of one partition, and their journal."""
 
     def __init__(self) -> None:
         self.tables: dict[str, Table[Any]] = {}
         self._journal: list[tuple[Table[Any], Key, Any]] = []
-        self._changed: dict[tuple[str, Key], None] = {}
 
     def table(self, name: str, value_type: Any, rows: Rows[Any] | None = None) -> Table[Any]:
         """Make a table; `value_type`, or what holds its `rows`, says how they are written into a checkpoint."""
@@ -117,13 +118,17 @@ class State:
     def keep(self) -> None:
         """Everything in the journal stands; it becomes part of the next checkpoint."""
         for table, key, _ in self._journal:
-            self._changed[table.name, key] = None
+            table.changed[key] = None
         self._journal.clear()
 
     def take_changes(self) -> list[tuple[bytes, bytes | None]]:
         """The entries that changed since this was last asked: key and value as bytes, None for a removed row."""
-        changed, self._changed = self._changed, {}
-        return [(entry_key(name, key), self.tables[name].write(key)) for name, key in changed]
+        entries = [
+            (entry_key(name, key), table.write(key)) for name, table in self.tables.items() for key in table.changed
+        ]
+        for table in self.tables.values():
+            table.changed.clear()
+        return entries
 
     def entries(self) -> Iterator[tuple[bytes, bytes]]:
         """Every entry, as a checkpoint of the whole state holds it."""

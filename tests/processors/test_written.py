@@ -38,7 +38,7 @@ def rows(kind: type[Any]) -> st.SearchStrategy[Any]:
     return st.fixed_dictionaries(needed, optional=some).map(lambda given: kind(**given))
 
 
-@examples(300)
+@examples(100)
 @given(rows(Turn) | rows(Context) | rows(Evidence) | rows(Revision), st.data())
 def test_rows(row: Any, data: st.DataObject) -> None:
     squeeze, pydantic = Squeeze(type(row), adapter(type(row))), adapter(type(row))
