@@ -156,7 +156,7 @@ def _in_time(ledger: Ledger, draft: TurnDrafted, action: Action, skill: Skill, a
     if skill.recent_read is not None:
         wanted = skill.recent_read
         read = ledger.tables.reads.get((ledger.tenant, draft.agent, draft.room, wanted.operation))
-        if read is None or ledger.now - read >= wanted.within:
+        if read is None or read < ledger.began(draft.room) or ledger.now - read >= wanted.within:
             acted.against(Code.READ_STALE, wanted.operation)
         else:
             acted.until.append(read + wanted.within)

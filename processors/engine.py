@@ -43,7 +43,7 @@ class Engine:
     """
 
     #: Grows by one with every change after which the same log may lead to other decisions or other state.
-    version: ClassVar[str] = "6"
+    version: ClassVar[str] = "7"
     #: Whether a record can be written; whoever writes what comes of this engine says so.
     fits: Callable[[Record], bool]
 

@@ -105,6 +105,11 @@ class Ledger:
             self.tables.started.put(key, Started(len(self.documents()), self.now, self.arrival))
             self._policies.pop(room, None)
 
+    def began(self, room: str) -> int:
+        """When the room started, in ms; what it read and what armed it before that went with an earlier one (R-RET-1)."""
+        row = self.tables.started.get((self.tenant, room))
+        return 0 if row is None else row.at
+
     def active(self, room: str | None) -> None:
         """Something was said, read, asked, drafted or written in a room: it is active by that (R-RET-1)."""
         row = None if room is None else self.tables.started.get((self.tenant, room))

@@ -69,14 +69,14 @@ def arm(ledger: Ledger, agent: str, room: str, thread: str | None, bits: Bits) -
         return
     key = (ledger.tenant, agent, room, thread or "")
     row = ledger.tables.taint.get(key) or Taint()
-    ttl = ledger.policy(room).tainted_for
+    ttl, began = ledger.policy(room).tainted_for, ledger.began(room)
     private_at, private_since = row.private_at, row.private_since
     untrusted_at, untrusted_since = row.untrusted_at, row.untrusted_since
     if bits.private:
-        private_since = private_since if _live(ledger, private_at, ttl) else ledger.arrival
+        private_since = private_since if _live(ledger, private_at, ttl, began) else ledger.arrival
         private_at = ledger.now
     if bits.untrusted:
-        untrusted_since = untrusted_since if _live(ledger, untrusted_at, ttl) else ledger.arrival
+        untrusted_since = untrusted_since if _live(ledger, untrusted_at, ttl, began) else ledger.arrival
         untrusted_at = ledger.now
     ledger.tables.taint.put(key, Taint(private_at, private_since, untrusted_at, untrusted_since))
 
@@ -86,11 +86,13 @@ def of_conversation(ledger: Ledger, agent: str, room: str, thread: str | None) -
     row = ledger.tables.taint.get((ledger.tenant, agent, room, thread or ""))
     if row is None:
         return CLEAR, 0
-    ttl = ledger.policy(room).tainted_for
-    bits = _BITS[_live(ledger, row.private_at, ttl) + 2 * _live(ledger, row.untrusted_at, ttl)]
+    ttl, began = ledger.policy(room).tainted_for, ledger.began(room)
+    private, untrusted = _live(ledger, row.private_at, ttl, began), _live(ledger, row.untrusted_at, ttl, began)
+    bits = _BITS[private + 2 * untrusted]
     since = max(row.private_since if bits.private else 0, row.untrusted_since if bits.untrusted else 0)
     return bits, since
 
 
-def _live(ledger: Ledger, armed_at: int | None, ttl: int) -> bool:
-    return armed_at is not None and ledger.now - armed_at < ttl
+def _live(ledger: Ledger, armed_at: int | None, ttl: int, began: int) -> bool:
+    """Whether a bit that was armed then still is: in this life of its room, and not for too long (R-TNT-1)."""
+    return armed_at is not None and armed_at >= began and ledger.now - armed_at < ttl
