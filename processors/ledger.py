@@ -106,7 +106,7 @@ class Ledger:
             self._policies.pop(room, None)
 
     def began(self, room: str) -> int:
-        """When the room started, in ms; what it read and what armed it before that went with an earlier one (R-RET-1)."""
+        """When the room started, in ms; what was read or armed there before that went with it then (R-RET-1)."""
         row = self.tables.started.get((self.tenant, room))
         return 0 if row is None else row.at
 
