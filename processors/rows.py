@@ -1,4 +1,4 @@
-"""Decides what is remembered: the rows of a partition's tables, all of them immutable."""
+"""Decides what is remembered: the rows of a partition's tables, none of which is ever changed."""
 
 from __future__ import annotations
 

@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 
 from tests.processors.feed import ALEX, BOT, C1, D1, KIM, POLICY, SELF, Feed, ready, untraced, verdicts
-from tests.processors.streams import O1, TICKS, Player, Sent, Step, draft, listing, message, ref, sent
+from tests.processors.streams import O1, TICKS, Player, Sent, Step, draft, listing, message, ref, sent, told
 from turngate.processors.engine import Engine
+from turngate.processors.rows import Context, Revision, Room, RoomLog, Taint, Turn, Waiting
 from turngate.processors.state import Key, State, Table
 from turngate.schemas import inputs
 from turngate.schemas.catalog import INPUT_TOPICS
@@ -121,6 +122,20 @@ def test_the_stream_holds_every_record_and_lets_turns_out() -> None:
     assert {"deliver", "downgrade", "hold", "drop"} <= set(verdicts)
     assert verdicts.count("deliver") >= len(verdicts) / 5
     assert "decision_error" not in codes(out)
+
+
+def test_no_row_is_changed_where_it_stands() -> None:
+    """What the journal brings back is the row itself, and rows are not frozen as they run."""
+    known: dict[int, tuple[object, str]] = {}
+    for stream in (STREAM, sent(told(range(0, 2**24, 2**16)))):
+        player = Player()
+        for one in stream:
+            player.one(one)
+            for table in player.engine.state.tables.values():
+                for row in table.rows.values():
+                    known.setdefault(id(row), (row, repr(row)))
+    assert {Turn, Room, RoomLog, Taint, Waiting, Context, Revision} <= {type(row) for row, _ in known.values()}
+    assert [row for row, before in known.values() if repr(row) != before] == []
 
 
 @pytest.mark.parametrize("error", [OutOfMemory, KeyboardInterrupt])
