@@ -1,10 +1,11 @@
-"""Whose yes lets out what an earlier taint, and what a later one asks about (R-TNT-6)."""
+"""What a taint lets nobody say or do without a yes, and whose yes to which taint that is (R-TNT-5, R-TNT-6)."""
 
 from __future__ import annotations
 
 import pytest
 
 from tests.processors.feed import ALEX, D1, Feed, ref, verdicts
+from turngate.processors.spelling import MAX_TEXT
 from turngate.schemas import inputs
 from turngate.schemas.inputs import Record
 from turngate.schemas.outputs import TurnDecided
@@ -65,3 +66,13 @@ def test_a_draft_that_waited_for_its_room_asks_no_longer_for_that(after: int, ve
     assert verdicts(feed.listing(D1, [ALEX], after=4_000, info={"kind": "direct"})) == [("t1", "ask")]
     assert verdicts(feed.tick(5_000)) == []
     assert verdicts(feed.tick(after)) == verdict
+
+
+@pytest.mark.parametrize(("more", "verdict"), [(0, "deliver"), (1, "ask")])
+def test_a_text_too_long_to_be_looked_through_may_have_any_link(more: int, verdict: str) -> None:  # R-TNT-5
+    feed = Feed()
+    feed.policy(ASKS["private"])
+    feed.listing(D1, [ALEX], info={"kind": "direct"})
+    feed.tool(D1, "c1")
+    text = "a" * (MAX_TEXT + more)
+    assert verdicts(feed.draft(D1, "t1", exposed=("tool:c1",), renderings=[{"text": text}])) == [("t1", verdict)]

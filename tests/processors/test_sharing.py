@@ -112,6 +112,13 @@ def test_a_text_that_is_not_there_is_offered_to_nobody() -> None:  # R-GRT-1
     assert feed.code("s2", "trip@1")
 
 
+def test_an_operator_grants_a_revision_of_the_memory_that_is_named() -> None:  # R-GRT-6
+    feed = remembering()
+    feed.write("other", "other@1", sources=[ref(D1, 1)])
+    assert refused(feed.grant("g1", "trip@1", memory="other")) == ["base_not_current"]
+    assert refused(feed.grant("g2", "trip@1")) == []
+
+
 def test_an_operator_revokes_by_the_grant_alone() -> None:  # R-GRT-6
     feed = remembering()
     feed.grant("g1", "trip@1")
