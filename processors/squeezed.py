@@ -41,10 +41,10 @@ class Squeeze(Generic[V]):
         """A row as its entry of a checkpoint holds it, or without some fields."""
         says = {name: value for name, default in self._defaults if (value := getattr(row, name)) != default}
         for name in without:
-            del says[name]
+            says.pop(name, None)
         try:
             return orjson.dumps(says, option=orjson.OPT_PASSTHROUGH_DATACLASS)
-        except TypeError:  # it holds a record or a row, of which the defaults go too
+        except TypeError:  # a record or a row in it, of which the defaults go too, or a number beyond 64 bits
             return self._json.dump_json(row, exclude_defaults=True, exclude=set(without))
 
     def row(self, plain: bytes) -> V:
