@@ -31,7 +31,7 @@ def erase(ledger: Ledger, record: ErasureCommanded) -> None:
         ledger.tables.deleted.put((ledger.tenant, ref), Deleted(ledger.now, erased=True))
         if ref.startswith(REVISION):
             _purge(ledger, ref[len(REVISION) :])
-    _refuse_waiting(ledger, refs)
+    _refuse_waiting(ledger, refs, record.memory)
     for some in _portions(sorted(refs)):
         ledger.emit(ErasureApplied(tenant=ledger.tenant, at=ledger.now, command=record.command, refs=some))
 
@@ -98,12 +98,16 @@ def _purge(ledger: Ledger, revision: str) -> None:
         ledger.tables.revisions.put(key, replace(row, text=None))
 
 
-def _refuse_waiting(ledger: Ledger, refs: set[str]) -> None:
-    """A write that waits for its assessment has a text of its own: what is made of the erased is refused."""
+def _refuse_waiting(ledger: Ledger, refs: set[str], memory: str | None) -> None:
+    """A write that waits for its assessment has a text of its own: of the erased memory, or made of the erased, it is
+    refused.
+    """
     for key, write in sorted(ledger.tables.assessing.rows.items()):
         if key[0] != ledger.tenant:
             continue
         reached = sorted(refs.intersection(fed_by(ledger, write)))
+        if write.memory == memory:
+            reached.append(f"{REVISION}{write.revision}")
         if reached:
             ledger.tables.assessing.drop(key)
             reasons = tuple(Reason(code=Code.SOURCE_DELETED, ref=ref) for ref in reached)

@@ -7,7 +7,20 @@ from enum import StrEnum
 from pydantic import Field
 
 from turngate.schemas.inputs import MemoryKind, Record
-from turngate.schemas.shapes import Action, Audience, Id, Leaf, Millis, Position, Reason, Ref, RoomId, Shape
+from turngate.schemas.shapes import (
+    Action,
+    Audience,
+    CommandId,
+    Id,
+    Leaf,
+    MessageId,
+    Millis,
+    Position,
+    Reason,
+    Ref,
+    RoomId,
+    Shape,
+)
 
 
 class Because(StrEnum):
@@ -218,7 +231,7 @@ class GrantChanged(Record):
 class CommandRefused(Record):
     """A request, command or `share` message that was not carried out."""
 
-    command: Id
+    command: CommandId
     status: int
     reasons: tuple[Reason, ...] = ()
 
@@ -253,7 +266,7 @@ class TurnDecided(Record):
 class CommandHandled(Record):
     """A `share` or `unshare` message was consumed before inference (R-GRT-5)."""
 
-    message: Id
+    message: MessageId
     outcome: Outcome
 
 

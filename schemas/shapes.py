@@ -27,6 +27,8 @@ MessageId = Annotated[str, StringConstraints(pattern=r"^[^:/\s]+:[^/\s]+/\S+/\S+
 Ref = Annotated[str, StringConstraints(pattern=r"^(message|revision|tool):[\s\S]", max_length=1100)]
 #: An opaque id that its writer chose.
 Id = Annotated[str, StringConstraints(min_length=1, max_length=512)]
+#: The id of a request or command, or of the message that was one.
+CommandId = Annotated[str, StringConstraints(min_length=1, max_length=1024)]
 
 
 class Shape(BaseModel):

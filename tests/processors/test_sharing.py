@@ -51,6 +51,14 @@ def test_a_code_works_once_for_its_person_in_its_room_for_its_agent_and_tenant()
     assert refused(say(feed, f"share {code}", 9)) == ["already_granted"]
 
 
+def test_a_command_in_a_message_of_the_longest_id_is_carried_out_or_refused() -> None:  # R-GRT-2, contract section 1
+    feed = remembering()
+    code = feed.code("s1", "trip@1")
+    longest = 1024 - len(f"{D1}/")
+    assert refused(say(feed, f"share {code}", "x" * longest, author=KIM)) == ["code_wrong_reader"]
+    assert outcomes(say(feed, f"share {code}", "y" * longest)) == ["granted"]
+
+
 @pytest.mark.parametrize("change", ["amend", "forget", "erase"])
 def test_a_code_is_for_the_exact_text_that_was_shown(change: str) -> None:  # R-GRT-2, R-RET-3
     feed = remembering()

@@ -34,6 +34,7 @@ _NAMED: dict[Any, Build] = {
     shapes.MessageId: st.builds("{}/{}".format, _UNDER, _WORDS),
     shapes.Ref: st.builds("{}:{}".format, st.sampled_from(["message", "revision", "tool"]), _IDS.map("x{}".format)),
     shapes.Id: _IDS,
+    shapes.CommandId: _IDS,
     shapes.Millis: _MILLIS,
 }
 

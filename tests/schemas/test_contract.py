@@ -121,6 +121,7 @@ def test_ids_are_as_long_as_the_contract_says() -> None:
         str(_most(form)) for form in (shapes.Namespace, shapes.ReaderId, shapes.MessageId, shapes.Ref)
     ]
     assert _most(shapes.ReaderId) == _most(shapes.RoomId) == _most(shapes.Id)
+    assert _most(shapes.CommandId) == _most(shapes.MessageId)
 
 
 def _most(form: Any) -> int:
