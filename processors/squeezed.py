@@ -39,7 +39,11 @@ class Squeeze(Generic[V]):
 
     def plain(self, row: V, without: Collection[str] = ()) -> bytes:
         """A row as its entry of a checkpoint holds it, or without some fields."""
-        says = {name: value for name, default in self._defaults if (value := getattr(row, name)) != default}
+        says: dict[str, object] = {}
+        for name, default in self._defaults:
+            value = getattr(row, name)
+            if value is not default and value != default:
+                says[name] = value
         for name in without:
             says.pop(name, None)
         try:

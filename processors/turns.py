@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import fields, replace
+from operator import attrgetter
+from typing import Final
 
 from turngate.processors.evidence import tool_ref
 from turngate.processors.ledger import Ledger
@@ -11,8 +13,9 @@ from turngate.processors.rows import EarlyResults, OpenTurns, Turn
 from turngate.schemas.inputs import ContextRequested, ToolReturned, TurnDrafted
 from turngate.schemas.shapes import Rendering
 
-_make: Callable[..., Turn] = Turn
-_PLACES = {field.name: place for place, field in enumerate(fields(Turn))}
+_make: Final[Callable[..., Turn]] = Turn
+_PLACES: Final = {field.name: place for place, field in enumerate(fields(Turn))}
+_values: Final[Callable[[Turn], tuple[object, ...]]] = attrgetter(*_PLACES)
 
 
 def turn_of(ledger: Ledger, turn: str) -> Turn:
@@ -25,7 +28,7 @@ def but(row: Turn, **changes: object) -> Turn:
 
     Raises `KeyError` for a field that turns do not have.
     """
-    values = [getattr(row, name) for name in _PLACES]
+    values = list(_values(row))
     for name, value in changes.items():
         values[_PLACES[name]] = value
     return _make(*values)

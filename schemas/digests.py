@@ -84,7 +84,7 @@ def _form(shape: Any) -> dict[str, Any]:
     form = dict(shape.__dict__)
     for name, default in defaults:
         value = form[name]
-        if value is default or value == default:
+        if value is default or (default is not None and value == default):  # only null is equal to it
             del form[name]
     return form
 

@@ -7,6 +7,7 @@ once. Numbers, and with them lengths, are fastavro's; so is every other record.
 from __future__ import annotations
 
 import io
+import sys
 from collections.abc import Callable, Mapping
 from itertools import chain, repeat
 from operator import itemgetter
@@ -74,7 +75,7 @@ class Pieces:
         if kind == "enum":
             made = _enum(schema["symbols"])
         elif kind == "record":
-            made = _record([(f["name"], self._part(f["type"], known)) for f in schema["fields"]])
+            made = _record([(sys.intern(f["name"]), self._part(f["type"], known)) for f in schema["fields"]])
             if schema["name"] in _KEPT:
                 made = self._once(made, _KEPT[schema["name"]])
         else:

@@ -11,6 +11,8 @@ from turngate.schemas.shapes import Shape
 
 P = ParamSpec("P")
 S = TypeVar("S", bound=Shape)
+#: Of a kind its fields with their defaults, their names, and these in their order.
+_Fields = tuple[dict[str, Any], set[str], tuple[str, ...]]
 
 
 def unchecked(_kind: Callable[P, S], /, *_: P.args, **given: P.kwargs) -> S:
@@ -23,17 +25,18 @@ def unchecked(_kind: Callable[P, S], /, *_: P.args, **given: P.kwargs) -> S:
     known = _FIELDS.get(_kind)
     if known is None:
         known = _FIELDS[_kind] = _fields(type(made))
-    _set_fields(made, known[0] | given)
-    _set_names(made, known[1])
+    defaults, names, order = known
+    _set_fields(made, given if tuple(given) == order else defaults | given)
+    _set_names(made, names)
     _set_extra(made, None)
     _set_private(made, None)
     return made
 
 
-def _fields(kind: type[Shape]) -> tuple[dict[str, Any], set[str]]:
-    """The fields in their order, with their defaults, and their names: what is made so has set them all."""
+def _fields(kind: type[Shape]) -> _Fields:
+    """The fields with their defaults, their names, since what is made so has set them all, and these in their order."""
     fields = {name: None if f.is_required() else f.get_default() for name, f in kind.model_fields.items()}
-    return fields, set(fields)
+    return fields, set(fields), tuple(fields)
 
 
 def _setter(slot: str) -> Callable[[Any, Any], None]:
@@ -47,4 +50,4 @@ _set_fields: Final = _setter("__dict__")
 _set_names: Final = _setter("__pydantic_fields_set__")
 _set_extra: Final = _setter("__pydantic_extra__")
 _set_private: Final = _setter("__pydantic_private__")
-_FIELDS: Final[dict[Any, tuple[dict[str, Any], set[str]]]] = {}
+_FIELDS: Final[dict[Any, _Fields]] = {}
