@@ -84,7 +84,7 @@ def _form(shape: Any) -> dict[str, Any]:
     form = dict(shape.__dict__)
     for name, default in defaults:
         value = form[name]
-        if value is default or (default is not None and value == default):  # only null is equal to it
+        if value is default or (default is not None and value == default):  # nothing else equals None
             del form[name]
     return form
 
