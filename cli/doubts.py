@@ -59,7 +59,7 @@ def of_erasure(given: Given) -> list[str]:
     command = given.record
     if not isinstance(command, ErasureCommanded):
         return []
-    what = f"no source and no memory of {command.tenant} is of {command.room or command.reader or command.memory}"
+    what = f"no source and no revision of {command.tenant} is of {command.room or command.reader or command.memory}"
     return [f"{what}: check both names; what comes later is not erased by this"]
 
 

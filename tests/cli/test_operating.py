@@ -139,7 +139,7 @@ def test_an_erasure_says_what_it_reached_and_empties_the_file(turngate: Turngate
     nothing = turngate("forget", "--memory", "no-such", *WHO, "--log", log)
     assert (nothing.exit_code, nothing.stdout.splitlines()[0]) == (0, "erased 0 refs")
     assert nothing.stderr.splitlines()[1:] == [
-        "no source and no memory of acme is of no-such: check both names; what comes later is not erased by this"
+        "no source and no revision of acme is of no-such: check both names; what comes later is not erased by this"
     ]
 
 
